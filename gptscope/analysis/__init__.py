@@ -1,0 +1,1 @@
+"""Trace -> numbers worth a name."""

@@ -1,0 +1,113 @@
+"""One token after another, with the reason for stopping."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gptscope.engine.cache import Cache
+from gptscope.engine.forward import residual_stream, unembed
+from gptscope.engine.ids import checked_ids
+from gptscope.engine.sampling import Sampling, create_rng, distribution, ranked, sample
+from gptscope.errors import UsageError
+
+if TYPE_CHECKING:
+    from gptscope.model.weights import Model
+
+CANDIDATES = 5
+
+
+@dataclass(frozen=True)
+class Draw:
+    """One step: what could have come, and what came."""
+
+    id: int
+    probability: float  # that this token had among those drawn from
+    candidates: tuple[tuple[int, float], ...]  # the likeliest, at most five
+    stopped: str | None  # why there is no next step: "asked", "end token" or "context full"
+
+
+@dataclass(frozen=True)
+class Generation:
+    """The new tokens of one run."""
+
+    prompt: tuple[int, ...]
+    draws: tuple[Draw, ...]
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """The new ids, an end token included."""
+        return tuple(draw.id for draw in self.draws)
+
+    @property
+    def stopped(self) -> str | None:
+        """Why it ended."""
+        return self.draws[-1].stopped
+
+
+def generate(  # noqa: PLR0913 - the settings that every library calls by these names
+    model: Model,
+    ids: Iterable[int] = (),
+    max_new_tokens: int = 40,
+    *,
+    temperature: float = 0.8,
+    top_k: int | None = 40,
+    top_p: float | None = None,
+    seed: int = 0,
+) -> Generation:
+    """Continue token ids by up to `max_new_tokens`; without ids, begin at the model's BOS token.
+
+    Raises:
+        UsageError: a setting out of its range, or ids that leave no room.
+    """
+    how = Sampling(temperature, top_k, top_p)
+    prompt = prompt_ids(model, ids)
+    return Generation(prompt, tuple(draws(model, prompt, max_new_tokens, how, seed)))
+
+
+def prompt_ids(model: Model, ids: Iterable[int]) -> tuple[int, ...]:
+    """The ids to start from: those given, or the model's BOS token.
+
+    Raises:
+        UsageError: there are none, and the model has no BOS token; or they leave no room.
+    """
+    start = tuple(ids)
+    if not start and model.bos_id is None:
+        raise UsageError("this model has no BOS token to begin with: give a text")
+    start = start or (model.bos_id or 0,)
+    if len(checked_ids(model.spec, start)) == model.spec.n_ctx:
+        raise UsageError(f"the text fills all {model.spec.n_ctx} places that this model has")
+    return start
+
+
+def draws(
+    model: Model, prompt: tuple[int, ...], max_new_tokens: int, how: Sampling, seed: int
+) -> Iterator[Draw]:
+    """The steps one by one, as they are made; keys and values of earlier tokens are kept."""
+    if max_new_tokens < 1:
+        raise UsageError(f"max-new-tokens {max_new_tokens} must be 1 or more")
+    rng, cache = create_rng(seed), Cache(model.spec, model.dtype)
+    new = np.array(prompt, np.int64)
+    for step in range(max_new_tokens):
+        x = residual_stream(model, new, cache=cache)
+        p = distribution(unembed(model, x[-1:])[0], how)
+        drawn = sample(p, rng)
+        likely = tuple((int(i), float(p[i])) for i in ranked(p, CANDIDATES) if p[i] > 0)
+        full, last = cache.length + 1 == model.spec.n_ctx, step + 1 == max_new_tokens
+        stopped = why(ended=drawn in model.end_ids, last=last, full=full)
+        yield Draw(drawn, float(p[drawn]), likely, stopped)
+        if stopped:
+            return
+        new = np.array([drawn])
+
+
+def why(*, ended: bool, last: bool, full: bool) -> str | None:
+    """The reason for stopping, if there is one."""
+    if ended:
+        return "end token"
+    if last:
+        return "asked"
+    return "context full" if full else None

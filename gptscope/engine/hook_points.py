@@ -1,0 +1,123 @@
+"""The name, axes and meaning of every value of a pass. This is the only table of them.
+
+Letters: T tokens, S tokens seen (S = T unless earlier ones are cached), d width, d_h head width,
+F feed-forward width, V vocabulary; {l} is a layer and {h} a head, both counted from 0.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from gptscope.errors import UsageError
+
+
+@dataclass(frozen=True)
+class HookPoint:
+    """A value that can be looked at and changed."""
+
+    name: str
+    axes: str  # of one head, where there are heads
+    meaning: str
+    alias: str = ""  # the name in TransformerLens
+
+    @property
+    def key(self) -> str:
+        """The name without layer and head; no two are alike."""
+        return self.name.rpartition("}.")[2]
+
+    @property
+    def per_head(self) -> bool:
+        """Whether the engine keeps it as one stacked array [H, ...] per layer."""
+        return "{h}" in self.name
+
+
+_L, _H, _B = "layers.{l}", "layers.{l}.heads.{h}", "blocks.{l}"
+
+
+def _norm(name: str, alias: str, what: str) -> tuple[HookPoint, ...]:
+    return (
+        HookPoint(f"{name}.mean", "T", f"mean of each token's list entering {what}"),
+        HookPoint(f"{name}.variance", "T", "its population variance", f"{alias}.hook_scale"),
+        HookPoint(
+            f"{name}.normalized",
+            "T d",
+            "(x - mean) / sqrt(variance + eps), before gain and shift",
+            f"{alias}.hook_normalized",
+        ),
+        HookPoint(f"{name}.out", "T d", "normalized * gain + shift"),
+    )
+
+
+HOOK_POINTS: tuple[HookPoint, ...] = (
+    HookPoint("token_embeddings", "T d", "the row of each token", "hook_embed"),
+    HookPoint("position_embeddings", "T d", "the row of each position", "hook_pos_embed"),
+    HookPoint("embeddings", "T d", "their sum, where the residual stream begins"),
+    HookPoint(f"{_L}.input", "T d", "residual stream entering the block", f"{_B}.hook_resid_pre"),
+    *_norm(f"{_L}.ln1", f"{_B}.ln1", "the norm before attention"),
+    HookPoint(f"{_H}.q", "T d_h", "queries", f"{_B}.attn.hook_q"),
+    HookPoint(f"{_H}.k", "T d_h", "keys", f"{_B}.attn.hook_k"),
+    HookPoint(f"{_H}.v", "T d_h", "values", f"{_B}.attn.hook_v"),
+    HookPoint(f"{_H}.scores", "T S", "q k', raw"),
+    HookPoint(
+        f"{_H}.scaled_masked",
+        "T S",
+        "scores times the scale, -inf where the future is hidden",
+        f"{_B}.attn.hook_attn_scores",
+    ),
+    HookPoint(
+        f"{_H}.weights",
+        "T S",
+        "softmax of each row: how much each token reads from each",
+        f"{_B}.attn.hook_pattern",
+    ),
+    HookPoint(f"{_H}.out", "T d_h", "weights times values", f"{_B}.attn.hook_z"),
+    HookPoint(f"{_L}.attn_concat", "T H*d_h", "the heads side by side"),
+    HookPoint(f"{_L}.attn_out", "T d", "what attention adds", f"{_B}.hook_attn_out"),
+    HookPoint(
+        f"{_L}.resid_after_attn",
+        "T d",
+        "residual stream after attention",
+        f"{_B}.hook_resid_mid",
+    ),
+    *_norm(f"{_L}.ln2", f"{_B}.ln2", "the norm before the feed-forward layer"),
+    HookPoint(f"{_L}.mlp_hidden", "T F", "hidden units before activation", f"{_B}.mlp.hook_pre"),
+    HookPoint(f"{_L}.mlp_act", "T F", "hidden units after activation", f"{_B}.mlp.hook_post"),
+    HookPoint(f"{_L}.mlp_out", "T d", "what the feed-forward layer adds", f"{_B}.hook_mlp_out"),
+    HookPoint(f"{_L}.output", "T d", "residual stream leaving the block", f"{_B}.hook_resid_post"),
+    *_norm("ln_final", "ln_final", "the last norm"),
+    HookPoint("logits", "T V", "a score for every next token"),
+)
+
+BY_KEY: Mapping[str, HookPoint] = {point.key: point for point in HOOK_POINTS}
+BY_NAME: Mapping[str, HookPoint] = {point.name: point for point in HOOK_POINTS}
+BY_ALIAS: Mapping[str, HookPoint] = {point.alias: point for point in HOOK_POINTS if point.alias}
+
+
+@dataclass(frozen=True)
+class Address:
+    """Which value: the hook point, and the layer and head where it has them; None means all heads."""
+
+    point: HookPoint
+    layer: int | None = None
+    head: int | None = None
+    by_alias: bool = False
+
+
+def parse(name: str) -> Address:
+    """The address of a full name (`layers.0.heads.1.q`) or of its TransformerLens alias.
+
+    Raises:
+        UsageError: nothing is called so; it names the nearest.
+    """
+    pattern = re.sub(r"^(layers|blocks)\.(\d+)(?=\.)", r"\1.{l}", name, flags=re.ASCII)
+    pattern = re.sub(r"\.heads\.(\d+)(?=\.)", ".heads.{h}", pattern, flags=re.ASCII)
+    point = BY_NAME.get(pattern) or BY_ALIAS.get(pattern)
+    if point is None:
+        near = get_close_matches(pattern, [*BY_NAME, *BY_ALIAS], n=1)
+        hint = f"the nearest is {near[0]}" if near else None
+        raise UsageError(f"no value is called {name}", hint)
+    numbers = [int(part) for part in name.split(".") if part.isdigit()]
+    layer = numbers[0] if "{l}" in pattern else None
+    head = numbers[-1] if "{h}" in pattern else None
+    return Address(point, layer, head, by_alias=pattern in BY_ALIAS)

@@ -1,0 +1,125 @@
+"""One small function for each formula. Arrays in, a new array out; the shape's last axis is d."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gptscope.engine.erf import erf
+from gptscope.errors import ModelError
+
+Array = NDArray[np.floating[Any]]
+
+SQRT_2_OVER_PI = (2 / np.pi) ** 0.5
+
+
+def softmax(x: Array) -> Array:
+    """exp(x) / sum(exp(x)) over the last axis; the largest is subtracted first, which changes nothing.
+
+    -inf becomes exactly 0. Vaswani et al. 2017, eq. 1.
+    """
+    y = x - x.max(axis=-1, keepdims=True)
+    np.exp(y, out=y)
+    y /= y.sum(axis=-1, keepdims=True)
+    return y
+
+
+def linear(x: Array, weight: Array, bias: Array | None = None) -> Array:
+    """X W + b: [T, in] -> [T, out], with the weight [in, out]."""
+    y = x @ weight
+    if bias is not None:
+        y += bias
+    return y
+
+
+def hide(scores: Array, hidden: NDArray[np.bool_], scale: float) -> Array:
+    """scores * scale, and -inf where hidden: [H, T, S]. Vaswani et al. 2017, section 3.2.3."""
+    y = scores * scores.dtype.type(scale)
+    np.copyto(y, -np.inf, where=hidden)
+    return y
+
+
+def split_heads(x: Array, d_head: int) -> Array:
+    """[T, H*d_h] -> [H, T, d_h]."""
+    return x.reshape(len(x), -1, d_head).swapaxes(0, 1)
+
+
+def join_heads(x: Array) -> Array:
+    """[H, T, d_h] -> [T, H*d_h]."""
+    return x.swapaxes(0, 1).reshape(x.shape[1], -1)
+
+
+def gelu(x: Array) -> Array:
+    """X Phi(x), exact. Hendrycks and Gimpel 2016."""
+    return (0.5 * x * (1 + erf(x * 0.5**0.5))).astype(x.dtype)
+
+
+def gelu_tanh(x: Array) -> Array:
+    """0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), GPT-2's form. Hendrycks and Gimpel 2016."""
+    y = x * x
+    y *= 0.044715 * SQRT_2_OVER_PI
+    y += SQRT_2_OVER_PI
+    y *= x
+    np.tanh(y, out=y)
+    y += 1
+    y *= x
+    y *= 0.5
+    return y
+
+
+def sigmoid(x: Array) -> Array:
+    """1 / (1 + exp(-x)), by tanh, which cannot overflow."""
+    return 0.5 * (1 + np.tanh(0.5 * x))
+
+
+def silu(x: Array, slope: float = 1.0) -> Array:
+    """X sigmoid(slope x). Ramachandran et al. 2017."""
+    return x * sigmoid(slope * x)
+
+
+def softplus(x: Array) -> Array:
+    """log(1 + exp(x)), which cannot overflow."""
+    return np.logaddexp(x, x.dtype.type(0))
+
+
+def relu(x: Array) -> Array:
+    """max(x, 0)."""
+    return np.maximum(x, 0)
+
+
+# The names are those of `activation_function` in published configs.
+ACTIVATIONS: Mapping[str, Callable[[Array], Array]] = {
+    "gelu": gelu,
+    "gelu_python": gelu,
+    "gelu_new": gelu_tanh,
+    "gelu_fast": gelu_tanh,
+    "gelu_accurate": gelu_tanh,
+    "gelu_pytorch_tanh": gelu_tanh,
+    "gelu_python_tanh": gelu_tanh,
+    "gelu_10": lambda x: np.clip(gelu(x), -10, 10),
+    "quick_gelu": partial(silu, slope=1.702),
+    "relu": relu,
+    "relu2": lambda x: relu(x) ** 2,
+    "relu6": lambda x: np.clip(x, 0, 6),
+    "leaky_relu": lambda x: np.where(x < 0, x * x.dtype.type(0.01), x),
+    "silu": silu,
+    "swish": silu,
+    "mish": lambda x: x * np.tanh(softplus(x)),
+    "sigmoid": sigmoid,
+    "tanh": np.tanh,
+    "linear": lambda x: x,
+}
+
+
+def activation(name: str) -> Callable[[Array], Array]:
+    """The activation of this name.
+
+    Raises:
+        ModelError: no activation is called so.
+    """
+    if name not in ACTIVATIONS:
+        known = ", ".join(sorted(ACTIVATIONS))
+        raise ModelError(f"the activation {name!r} is not one of: {known}")
+    return ACTIVATIONS[name]

@@ -1,0 +1,96 @@
+"""From logits to the next token: temperature, then top-k, then top-p, then one draw."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gptscope.engine.ops import softmax
+from gptscope.errors import UsageError
+
+Array = NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How the next token is chosen; each step renormalises what it keeps.
+
+    Top-k: Fan, Lewis and Dauphin 2018. Top-p: Holtzman et al. 2020.
+    """
+
+    temperature: float = 1.0  # 0 takes the likeliest
+    top_k: int | None = None  # the k likeliest
+    top_p: float | None = None  # the fewest that reach p together
+
+    def __post_init__(self) -> None:
+        """Refuse what has no meaning.
+
+        Raises:
+            UsageError: temperature below 0 or not finite, k below 1, p outside (0, 1].
+        """
+        if not 0 <= self.temperature < float("inf"):
+            raise UsageError(f"temperature {self.temperature} must be 0 (greedy) or more, and finite")
+        if self.top_k is not None and self.top_k < 1:
+            raise UsageError(f"top-k {self.top_k} must be 1 or more")
+        if self.top_p is not None and not 0 < self.top_p <= 1:
+            raise UsageError(f"top-p {self.top_p} must be above 0 and at most 1")
+
+
+def probabilities(
+    logits: Array, temperature: float = 1.0, top_k: int | None = None, top_p: float | None = None
+) -> Array:
+    """Logits [V] -> probabilities [V]: softmax(logits / temperature), then top-k, then top-p.
+
+    Ties go to the lower id; temperature 0 gives the likeliest token probability 1.
+
+    Raises:
+        UsageError: a setting out of its range.
+    """
+    return distribution(logits, Sampling(temperature, top_k, top_p))
+
+
+def distribution(logits: Array, how: Sampling) -> Array:
+    """The probabilities [V] that these settings draw from, in float64."""
+    if how.temperature == 0:
+        one_hot = np.zeros(len(logits))
+        one_hot[np.argmax(logits)] = 1.0
+        return one_hot
+    scaled = logits.astype(np.float64)
+    p = softmax((scaled - scaled.max()) / how.temperature)
+    if how.top_k is not None and how.top_k < len(p):
+        p = _keep(p, ranked(p)[: how.top_k])
+    if how.top_p is not None:
+        order = ranked(p)
+        reached = np.searchsorted(np.cumsum(p[order]), how.top_p)
+        p = _keep(p, order[: reached + 1])  # the token that reaches p stays
+    return p
+
+
+def ranked(p: Array, count: int | None = None) -> NDArray[np.int64]:
+    """Ids from likely to unlikely, the lower id first among equals; the first `count` of them."""
+    if count is None or count >= len(p):
+        return np.argsort(-p, kind="stable")
+    limit = np.partition(p, len(p) - count)[len(p) - count]
+    likely = np.flatnonzero(p >= limit)
+    return likely[np.argsort(-p[likely], kind="stable")][:count]
+
+
+def create_rng(seed: int) -> np.random.Generator:
+    """A source of random numbers; the same seed draws the same tokens."""
+    return np.random.default_rng(seed)
+
+
+def sample(p: Array, rng: np.random.Generator) -> int:
+    """One id, drawn with the probabilities [V]."""
+    totals = np.cumsum(p, dtype=np.float64)
+    drawn = np.searchsorted(totals, rng.random() * totals[-1], side="right")
+    return int(min(drawn, np.flatnonzero(p)[-1]))  # rounding must not reach past the last
+
+
+def _keep(p: Array, ids: NDArray[np.int64]) -> Array:
+    kept = np.zeros_like(p)
+    kept[ids] = p[ids]
+    return kept / kept.sum()

@@ -1,0 +1,155 @@
+"""A pass with the values kept that were asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gptscope.engine.forward import forward
+from gptscope.engine.hook_points import BY_KEY, Address, parse
+from gptscope.engine.ids import checked_ids
+from gptscope.engine.keep import matcher
+from gptscope.errors import UsageError, check_index
+
+if TYPE_CHECKING:
+    from gptscope.model.spec import Spec
+    from gptscope.model.weights import Model
+
+Array = NDArray[np.floating[Any]]
+
+
+def trace(model: Model, ids: Iterable[int], keep: Sequence[str] | None = None) -> Trace:
+    """Run the model on token ids [T] and keep its values: all, or those of `keep`.
+
+    An entry of `keep` is a key (`weights`: in all layers), a full name, a TransformerLens alias, or
+    a pattern with stars (`layers.0.*`). A head is kept together with the other heads of its layer.
+
+    Raises:
+        UsageError: no ids, too many, one outside the vocabulary, or an entry that names nothing.
+    """
+    tokens = checked_ids(model.spec, ids)
+    wanted = matcher(keep, model.spec.n_layers)
+    values: dict[tuple[str, int | None], Array] = {}
+
+    def note(key: str, value: Array, layer: int | None = None) -> Array:
+        if wanted(key, layer):
+            value = value.view()
+            value.flags.writeable = False  # what was recorded must never change afterwards
+            values[key, layer] = value
+        return value
+
+    forward(model, tokens, note)
+    return Trace(tuple(tokens.tolist()), model.spec, values)
+
+
+@dataclass(frozen=True)
+class Trace:
+    """The values of one pass, by name: `trace["layers.0.heads.1.q"]`, `trace.layers[0].ln1.out`."""
+
+    ids: tuple[int, ...]
+    spec: Spec
+    values: dict[tuple[str, int | None], Array] = field(repr=False)  # heads stacked: [H, ...]
+
+    def __getitem__(self, name: str) -> Array:
+        """The value of a full name or a TransformerLens alias, which gives all heads as that does.
+
+        Raises:
+            UsageError: no such value, a layer or head out of range, or it was not kept.
+        """
+        address = parse(name)
+        value = self._stacked(address, name)
+        if address.by_alias:
+            return as_transformer_lens(address, value, self.spec.norm_eps)
+        if address.head is None:
+            return value
+        return value[check_index("head", address.head, self.spec.n_heads)]
+
+    def names(self) -> tuple[str, ...]:
+        """The full names of all values that were kept, in the order of the pass."""
+        names = (
+            BY_KEY[key].name.format(l=layer, h=head)
+            for key, layer in self.values
+            for head in (range(self.spec.n_heads) if BY_KEY[key].per_head else (0,))
+        )
+        return tuple(names)
+
+    @property
+    def layers(self) -> Group:
+        """The blocks, each with its values as attributes."""
+        return Group(self, "layers", self.spec.n_layers)
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401
+        """`trace.logits`, `trace.ln_final.out`."""
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(Scope(self, ""), name)
+
+    def _stacked(self, address: Address, name: str) -> Array:
+        if address.layer is not None:
+            check_index("layer", address.layer, self.spec.n_layers)
+        value = self.values.get((address.point.key, address.layer))
+        if value is None:
+            raise UsageError(f"{name} is not in this trace: it was not kept, or the model lacks it")
+        return value
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The values under one name; `layers.0` has `ln1`, which has `mean`."""
+
+    trace: Trace
+    prefix: str
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401
+        """The value of this name, or the values under it."""
+        full = f"{self.prefix}{name}"
+        if name == "heads" and self.prefix.startswith("layers."):
+            return Group(self.trace, full, self.trace.spec.n_heads)
+        if any(known.startswith(f"{full}.") for known in self.trace.names()):
+            return Scope(self.trace, f"{full}.")
+        try:
+            return self.trace[full]
+        except UsageError as fault:
+            raise AttributeError(str(fault)) from None
+
+    def __dir__(self) -> list[str]:
+        """What may be asked for here."""
+        n = len(self.prefix)
+        names = {name[n:].split(".")[0] for name in self.trace.names() if name.startswith(self.prefix)}
+        return sorted(names)
+
+
+@dataclass(frozen=True)
+class Group(Sequence[Scope]):
+    """The layers of a pass, or the heads of a layer."""
+
+    trace: Trace
+    prefix: str
+    n: int
+
+    def __len__(self) -> int:
+        """How many."""
+        return self.n
+
+    def __getitem__(self, index: int) -> Scope:  # type: ignore[override]
+        """One of them; -1 is the last.
+
+        Raises:
+            IndexError: there are fewer.
+        """
+        if not -self.n <= index < self.n:
+            raise IndexError(f"{self.prefix}[{index}]: there are {self.n}")
+        return Scope(self.trace, f"{self.prefix}.{index % self.n}.")
+
+
+def as_transformer_lens(address: Address, value: Array, eps: float) -> Array:
+    """The value as TransformerLens has it, without the batch: positions first; a norm's scale."""
+    if address.point.key.endswith(".variance"):
+        return np.sqrt(value + value.dtype.type(eps))[:, None]  # [T] -> [T, 1]
+    if address.point.axes == "T d_h":
+        return value.swapaxes(0, 1)  # [H, T, d_h] -> [T, H, d_h]
+    return value

@@ -1,0 +1,29 @@
+"""The one policy for characters that have no shape, or a dangerous one.
+
+A character that would move the cursor, reorder text or vanish is shown by its number. In tokens,
+spaces and line ends carry meaning and get a glyph of their own.
+"""
+
+import unicodedata
+
+TOKEN_GLYPHS = {" ": "·", "\n": "↵", "\t": "⇥"}
+UNSAFE = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}  # Unicode general categories
+
+
+def visible(text: str, keep: str = "") -> str:
+    """`text` with every control, format, surrogate or unassigned character shown, not sent."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(c if c in keep else _safe(c) for c in text)
+
+
+def token_glyphs(text: str) -> str:
+    """A token's text with its spaces, tabs and line ends visible."""
+    return "".join(TOKEN_GLYPHS.get(c) or _safe(c) for c in text)
+
+
+def _safe(char: str) -> str:
+    if unicodedata.category(char) not in UNSAFE:
+        return char
+    code = ord(char)
+    return f"<0x{code:02X}>" if code < 0x80 else f"<U+{code:04X}>"

@@ -1,0 +1,1 @@
+"""Folder on disk -> Model."""

@@ -1,0 +1,130 @@
+"""A safetensors file as named arrays: mapped, not read; each handed out once, and checked."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+
+from gptscope.errors import ModelError
+from gptscope.model.dtypes import DTYPES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from pathlib import Path
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What one file holds: its tensors by name, and the strings of its metadata."""
+
+    path: Path
+    arrays: Mapping[str, Array]
+    metadata: Mapping[str, str]
+
+
+def open_checkpoint(path: Path) -> Checkpoint:
+    """Map a safetensors file; no number is read before it is used.
+
+    Raises:
+        ModelError: the file is not there, is not safetensors, or holds a type that is not known.
+    """
+    try:
+        with safe_open(path, framework="numpy") as file:  # the library checks the whole header
+            metadata = file.metadata() or {}
+        mapped = np.memmap(path, np.uint8, mode="r")
+    except FileNotFoundError:
+        raise ModelError(f"{path} is not there") from None
+    except (SafetensorError, OSError, ValueError) as fault:
+        raise ModelError(f"{path} cannot be read as safetensors: {fault}") from fault
+    start = 8 + int.from_bytes(mapped[:8].tobytes(), "little")
+    header = json.loads(mapped[8:start].tobytes())
+    header.pop("__metadata__", None)
+    arrays = {name: _view(mapped, start, name, entry) for name, entry in header.items()}
+    return Checkpoint(path, arrays, metadata)
+
+
+def _view(mapped: NDArray[np.uint8], start: int, name: str, entry: dict[str, Any]) -> Array:
+    dtype = DTYPES.get(entry["dtype"])
+    if dtype is None:
+        raise ModelError(f"tensor {name} is stored as {entry['dtype']}, which is not supported")
+    begin, end = entry["data_offsets"]
+    flat = np.asarray(mapped[start + begin : start + end])
+    return flat.view(dtype).reshape(entry["shape"])
+
+
+class Tensors:
+    """The tensors that a family asks for: each taken once, by name and shape; none left over."""
+
+    def __init__(self, checkpoint: Checkpoint, rename: Callable[[str], str]) -> None:
+        """Names are renamed first, so that a family writes each of them in one way."""
+        self._file = checkpoint.path.name
+        self._stored_names: dict[str, str] = {}
+        for name in checkpoint.arrays:
+            self._add(name, rename(name))
+        self._arrays = {new: checkpoint.arrays[old] for new, old in self._stored_names.items()}
+        self.n_params = 0
+
+    def _add(self, stored: str, name: str) -> None:
+        if name in self._stored_names:
+            pair = f"{self._stored_names[name]} and {stored}"
+            raise ModelError(f"{self._file} holds one tensor under two names: {pair}")
+        self._stored_names[name] = stored
+
+    def __contains__(self, name: str) -> bool:
+        """Whether the tensor is there and has not been taken."""
+        return name in self._arrays
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """The shape of a tensor, without taking it.
+
+        Raises:
+            ModelError: there is no such tensor.
+        """
+        self._require(name)
+        return self._arrays[name].shape
+
+    def take(self, name: str, *shape: int) -> Array:
+        """The tensor, which must have this shape and hold floating-point numbers.
+
+        Raises:
+            ModelError: it is missing, has another shape, or holds something else.
+        """
+        self._require(name)
+        array = self._arrays.pop(name)
+        if array.shape != shape:
+            found = f"has the shape {list(array.shape)}, and the config asks for {list(shape)}"
+            raise ModelError(f"tensor {self._stored_names[name]} of {self._file} {found}")
+        if array.dtype.kind not in "fV":
+            raise ModelError(f"tensor {self._stored_names[name]} of {self._file} holds integers")
+        self.n_params += array.size
+        return array
+
+    def ignore(self, names: Iterable[str]) -> None:
+        """Pass over tensors that are known to carry no parameters."""
+        for name in names:
+            self._arrays.pop(name, None)
+
+    def finish(self) -> None:
+        """Nothing may be left over.
+
+        Raises:
+            ModelError: it names the tensors that nobody asked for.
+        """
+        left = [self._stored_names[name] for name in self._arrays]
+        if left:
+            more = f" and {len(left) - 3} more" if len(left) > 3 else ""
+            raise ModelError(
+                f"{self._file} holds tensors that this kind of model does not have: "
+                f"{', '.join(left[:3])}{more}"
+            )
+
+    def _require(self, name: str) -> None:
+        if name not in self._arrays:
+            raise ModelError(f"{self._file} lacks the tensor {name}")

@@ -1,0 +1,121 @@
+"""From a name on the command line to a Model: find the files, read the config, pick the family."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gptscope.errors import ModelError, UsageError
+from gptscope.model.checkpoint import Checkpoint, Tensors, open_checkpoint
+from gptscope.model.config import Config, read_config
+from gptscope.model.families import FAMILIES
+from gptscope.model.shipped import shipped_folders
+from gptscope.model.weights import Blocks, count, widened
+from gptscope.tokens import load_tokenizer
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from gptscope.model.weights import Model
+
+UNSAFE_ENDINGS = {".bin", ".pt", ".pth", ".ckpt", ".pkl"}
+FLOATS = ("float32", "float64")
+
+
+def load(name: str | Path, dtype: str = "float32") -> Model:
+    """Open a model: a shipped name, a folder, or a .safetensors file.
+
+    `dtype` is what is computed in, float32 or float64; weights are widened to it, never narrowed.
+
+    Raises:
+        ModelError: it is not there, or not a model that is understood.
+        UsageError: the dtype is neither of the two.
+    """
+    if dtype not in FLOATS:
+        raise UsageError(f"dtype {dtype!r} is not one of {', '.join(FLOATS)}")
+    file = find_weights(name)
+    checkpoint = open_checkpoint(file)
+    config = find_config(file.parent, checkpoint)
+    family = find_family(config, checkpoint)
+    tensors = Tensors(checkpoint, family.rename)
+    stored = family.build(config, tensors)
+    tensors.finish()
+    model = finish(stored, np.dtype(dtype), config)
+    label = name if str(name) in shipped_folders() else file.parent.name or file.stem
+    return replace(model, name=str(label), tokenizer=load_tokenizer(file.parent / "tokenizer.json"))
+
+
+def find_weights(name: str | Path) -> Path:
+    """The file that holds the weights.
+
+    Raises:
+        ModelError: it says where was looked.
+    """
+    path = shipped_folders().get(str(name)) or Path(name)
+    if path.suffix in UNSAFE_ENDINGS:
+        raise ModelError(
+            f"{path} may run code when it is opened, so it is not opened",
+            hint="save the weights as .safetensors",
+        )
+    if path.is_dir():
+        path /= "model.safetensors"
+    if not path.is_file():
+        shipped = ", ".join(shipped_folders())
+        raise ModelError(
+            f"there is no model at {path}",
+            hint=f"give a folder with model.safetensors, a .safetensors file, or one of: {shipped}",
+        )
+    return path
+
+
+def find_config(folder: Path, checkpoint: Checkpoint) -> Config:
+    """The config.json beside the weights, or the config in their metadata.
+
+    Raises:
+        ModelError: there is neither.
+    """
+    path = folder / "config.json"
+    if path.is_file():
+        return read_config(path)
+    try:
+        values = json.loads(checkpoint.metadata.get("config", "null"))
+    except ValueError:
+        values = None
+    if not isinstance(values, dict):
+        raise ModelError(f"{path} is missing, and the weights carry no config of their own")
+    return Config(values, checkpoint.path.name)
+
+
+def find_family(config: Config, checkpoint: Checkpoint) -> ModuleType:
+    """The family that the config or the names of the tensors speak of.
+
+    Raises:
+        ModelError: none does.
+    """
+    for family in FAMILIES:
+        if family.matches(config, {family.rename(name) for name in checkpoint.arrays}):
+            return family
+    known = ", ".join(family.__name__.rpartition(".")[2] for family in FAMILIES)
+    kind = config.word("model_type", default="not named")
+    raise ModelError(f"the model type is {kind}, and the families understood are: {known}")
+
+
+def finish(stored: Model, dtype: np.dtype[np.floating], config: Config) -> Model:
+    """What is the same for every family: counting, lazy widening, the special tokens."""
+    parts = (stored.token_table, stored.position_table, stored.blocks, stored.ln_final)
+    bos = config.token_ids("bos_token_id")
+    model = replace(
+        stored,
+        dtype=dtype,
+        n_params=count(parts) + (0 if stored.tied else stored.unembedding.size),
+        blocks=Blocks(stored.blocks, dtype),
+        ln_final=widened(stored.ln_final, dtype),
+        bos_id=bos[0] if bos else None,
+        end_ids=config.token_ids("eos_token_id"),
+    )
+    config.finish()
+    return model

@@ -1,0 +1,21 @@
+"""What kind of GPT: the sizes and the few choices that the engine needs."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Spec:
+    """Sizes and choices of one model; what the presence of an array already says is not here."""
+
+    family: str  # as config.json names it; for people only, the engine never asks
+    n_layers: int  # L
+    n_heads: int  # H
+    d_model: int  # d
+    d_head: int  # d_h
+    d_ff: int  # F
+    n_vocab: int  # V
+    n_ctx: int  # longest text
+    activation: str = "gelu_new"  # a key of engine.ops.ACTIVATIONS
+    norm: str = "layer_norm"  # a key of engine.forward.NORMS
+    norm_eps: float = 1e-5
+    wiring: str = "pre_norm"  # a key of engine.forward.WIRINGS

@@ -1,0 +1,125 @@
+"""The arrays of a model, in one layout for every family; a part that a family lacks is None."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gptscope.model.dtypes import widen
+
+if TYPE_CHECKING:
+    from gptscope.model.spec import Spec
+    from gptscope.tokens import Tokenizer
+
+Array = NDArray[Any]
+P = TypeVar("P")
+
+
+@dataclass(frozen=True)
+class Linear:
+    """X W + b."""
+
+    weight: Array  # [in, out]
+    bias: Array | None  # [out]
+
+
+@dataclass(frozen=True)
+class Norm:
+    """Gain and shift of a normalisation."""
+
+    gain: Array  # [d]
+    shift: Array | None  # [d]
+
+
+@dataclass(frozen=True)
+class Attention:
+    """Queries, keys and values of all heads side by side, and the output matrix."""
+
+    q: Linear  # [d, H*d_h]
+    k: Linear
+    v: Linear
+    out: Linear  # [H*d_h, d]
+    scale: float  # what q k' is multiplied by: 1/sqrt(d_h) in the 2017 paper
+
+
+@dataclass(frozen=True)
+class Mlp:
+    """The feed-forward layer."""
+
+    up: Linear  # [d, F]
+    down: Linear  # [F, d]
+
+
+@dataclass(frozen=True)
+class Block:
+    """One of the L blocks."""
+
+    ln1: Norm
+    attention: Attention
+    ln2: Norm
+    mlp: Mlp
+
+
+@dataclass(frozen=True)
+class Model:
+    """Everything that a pass needs. The large tables stay as they lie in the file."""
+
+    spec: Spec
+    token_table: Array  # [V, d]
+    position_table: Array | None  # [ctx, d]
+    blocks: Sequence[Block]
+    ln_final: Norm | None
+    unembedding: Array  # [d, V]; tied: the token table turned
+    tied: bool
+    dtype: np.dtype[Any] = np.dtype(np.float32)  # what is computed in, at the least
+    name: str = ""
+    n_params: int = 0
+    bos_id: int | None = None
+    end_ids: tuple[int, ...] = ()
+    tokenizer: Tokenizer | None = field(default=None, repr=False)
+
+
+class Blocks(Sequence[Block]):
+    """The blocks as they lie in the file; each is widened when it is asked for."""
+
+    def __init__(self, stored: Sequence[Block], dtype: np.dtype[Any]) -> None:
+        """Hold the stored arrays, which may be views of a mapped file."""
+        self._stored, self._dtype = stored, dtype
+
+    def __len__(self) -> int:
+        """L."""
+        return len(self._stored)
+
+    @overload
+    def __getitem__(self, index: int) -> Block: ...
+    @overload
+    def __getitem__(self, index: slice) -> Blocks: ...
+    def __getitem__(self, index: int | slice) -> Block | Blocks:
+        """One block, widened; or some of them, still as stored."""
+        if isinstance(index, slice):
+            return Blocks(self._stored[index], self._dtype)
+        return widened(self._stored[index], self._dtype)
+
+
+def widened(part: P, dtype: np.dtype[Any]) -> P:
+    """The same part with every array in it widened to at least `dtype`."""
+    if isinstance(part, np.ndarray):
+        return widen(part, dtype)  # type: ignore[return-value]
+    if is_dataclass(part) and not isinstance(part, type):
+        return replace(part, **{f.name: widened(getattr(part, f.name), dtype) for f in fields(part)})
+    return part
+
+
+def count(part: object) -> int:
+    """How many numbers a part holds."""
+    if isinstance(part, np.ndarray):
+        return part.size
+    if isinstance(part, tuple):
+        return sum(map(count, part))
+    if is_dataclass(part):
+        return sum(count(getattr(part, f.name)) for f in fields(part))
+    return 0

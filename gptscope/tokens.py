@@ -1,0 +1,137 @@
+"""Text <-> tokens: id, text, bytes and place in the text."""
+
+from __future__ import annotations
+
+import codecs
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import tokenizers
+
+from gptscope.errors import ModelError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Token:
+    """One token; its place is counted in bytes of the text that the tokens make together."""
+
+    id: int
+    text: str  # bytes that are not a whole character are written <0xNN>
+    bytes: bytes
+    start: int
+    end: int
+    special: bool
+
+
+class Tokenizer:
+    """A tokenizer.json, and the bytes behind each of its tokens."""
+
+    def __init__(self, tokenizer: tokenizers.Tokenizer) -> None:
+        """Wrap a tokenizer of the `tokenizers` library."""
+        self._tokenizer = tokenizer
+        self._special = {
+            i: token.content for i, token in tokenizer.get_added_tokens_decoder().items()
+        }
+        self._byte_of = byte_alphabet()
+        self.n_vocab = tokenizer.get_vocab_size()
+
+    def encode(self, text: str, *, bare: bool = False) -> list[int]:
+        """The ids of a text, with what the tokenizer's own rules put around it, unless `bare`.
+
+        Raises:
+            UsageError: the text holds half a character (a lone surrogate, a byte that is not UTF-8).
+        """
+        try:
+            text.encode()
+        except UnicodeEncodeError as fault:
+            code = ord(text[fault.start])
+            raise UsageError(
+                f"character {fault.start} of the text (U+{code:04X}) is not valid Unicode"
+            ) from None
+        return list(self._tokenizer.encode(text, add_special_tokens=not bare).ids)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of these ids; bytes that are not a whole character become U+FFFD."""
+        return b"".join(map(self.bytes_of, ids)).decode(errors="replace")
+
+    def bytes_of(self, token_id: int) -> bytes:
+        """The bytes that one token stands for; an id without a token has none."""
+        if token_id in self._special:
+            return self._special[token_id].encode()
+        piece = self._tokenizer.id_to_token(token_id)
+        if piece is None:
+            return b""
+        if all(c in self._byte_of for c in piece):
+            return bytes(self._byte_of[c] for c in piece)
+        return piece.encode()
+
+    def text_of(self, token_id: int) -> str:
+        """One token alone; bytes that are not a whole character are written <0xNN>."""
+        if self._tokenizer.id_to_token(token_id) is None:
+            return f"<id {token_id}>"
+        return self.bytes_of(token_id).decode(errors="show_byte")
+
+    def tokens(self, ids: Sequence[int]) -> list[Token]:
+        """Every token of these ids with its bytes and its place."""
+        tokens, start = [], 0
+        for i in ids:
+            data = self.bytes_of(i)
+            end = start + len(data)
+            tokens.append(Token(i, self.text_of(i), data, start, end, i in self._special))
+            start = end
+        return tokens
+
+
+class Decoder:
+    """Text of tokens that arrive one by one: a character is given out when its last byte is in."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        """Start with nothing pending."""
+        self._tokenizer = tokenizer
+        self._pending = codecs.getincrementaldecoder("utf-8")("show_byte")
+
+    def feed(self, token_id: int) -> str:
+        """What this token completes."""
+        return self._pending.decode(self._tokenizer.bytes_of(token_id))
+
+    def finish(self) -> str:
+        """What was never completed, byte by byte."""
+        return self._pending.decode(b"", final=True)
+
+
+def load_tokenizer(path: Path) -> Tokenizer | None:
+    """The tokenizer.json at this path, or None where there is none.
+
+    Raises:
+        ModelError: it cannot be understood.
+    """
+    if not path.is_file():
+        return None
+    try:
+        return Tokenizer(tokenizers.Tokenizer.from_file(str(path)))
+    except Exception as fault:  # the library raises plain Exception, and nothing narrower
+        raise ModelError(f"{path} is not a tokenizer that can be read: {fault}") from fault
+
+
+def byte_alphabet() -> dict[str, int]:
+    """The character that byte-level BPE writes for each byte (GPT-2's encoder.py), turned around.
+
+    Bytes that print stand for themselves; the others are numbered upwards from U+0100.
+    """
+    printing = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    hidden = [b for b in range(0x100) if b not in printing]
+    return {chr(b): b for b in printing} | {chr(0x100 + i): b for i, b in enumerate(hidden)}
+
+
+def _show_byte(fault: UnicodeError) -> tuple[str, int]:
+    if not isinstance(fault, UnicodeDecodeError):
+        raise fault
+    bad = fault.object[fault.start : fault.end]
+    return "".join(f"<0x{b:02X}>" for b in bad), fault.end
+
+
+codecs.register_error("show_byte", _show_byte)

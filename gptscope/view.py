@@ -1,0 +1,82 @@
+"""What a command shows: plain data, without looks. A renderer turns it into text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+Kind = Literal[
+    "text",  # words of the program, or of a file
+    "token",  # a piece of the user's text
+    "id",  # a number that is a name: token id, position, layer, head
+    "count",  # how many
+    "probability",  # 0 to 1
+    "signed",  # a real number around zero
+    "length",  # a real number from zero up: norm of a vector, standard deviation
+    "vector",  # a list of signed numbers, [n]
+]
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a table: its name, and what kind of value stands in it."""
+
+    name: str
+    kind: Kind = "text"
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of cells under named columns."""
+
+    title: str
+    columns: tuple[Column, ...]
+    rows: Sequence[Sequence[Any]]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A matrix of one kind of number, labelled on two sides; NaN where there is nothing."""
+
+    title: str
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    values: NDArray[np.floating[Any]]  # [len(rows), len(columns)]
+    kind: Kind = "probability"
+    row_kind: Kind = "token"
+    column_kind: Kind = "token"
+
+
+@dataclass(frozen=True)
+class Facts:
+    """A few named values."""
+
+    title: str
+    pairs: tuple[tuple[Column, Any], ...]
+
+
+@dataclass(frozen=True)
+class Note:
+    """A sentence for the reader."""
+
+    text: str
+
+
+Part = Table | Grid | Facts | Note
+
+
+@dataclass(frozen=True)
+class View:
+    """The answer of one command: what was asked of which model, and the parts that answer it."""
+
+    command: str
+    parts: tuple[Part, ...]
+    model: Mapping[str, Any] | None = None
+    input: Mapping[str, Any] | None = None
+    edits: tuple[str, ...] = field(default=())
