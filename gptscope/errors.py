@@ -44,3 +44,7 @@ def check_index(what: str, index: int, count: int) -> int:
         msg = f"{what} {index} is out of range: this one has {what}s 0 to {count - 1}"
         raise UsageError(msg)
     return index % count
+
+
+class ClosedPipe(Exception):  # noqa: N818 - nothing is wrong
+    """Whoever read the output has stopped: end quietly."""

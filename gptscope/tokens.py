@@ -43,7 +43,7 @@ class Tokenizer:
         """The ids of a text, with what the tokenizer's own rules put around it, unless `bare`.
 
         Raises:
-            UsageError: the text holds half a character (a lone surrogate, a byte that is not UTF-8).
+            UsageError: the text holds half a character (a lone surrogate).
         """
         try:
             text.encode()

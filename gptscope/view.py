@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
@@ -19,13 +19,14 @@ Kind = Literal[
     "probability",  # 0 to 1
     "signed",  # a real number around zero
     "length",  # a real number from zero up: norm of a vector, standard deviation
+    "number",  # a setting
     "vector",  # a list of signed numbers, [n]
 ]
 
 
 @dataclass(frozen=True)
 class Column:
-    """One column of a table: its name, and what kind of value stands in it."""
+    """What stands in one column of a table, or in one fact."""
 
     name: str
     kind: Kind = "text"
@@ -33,7 +34,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of cells under named columns."""
+    """Rows of cells under named columns; None is an empty cell."""
 
     title: str
     columns: tuple[Column, ...]
@@ -50,7 +51,6 @@ class Grid:
     values: NDArray[np.floating[Any]]  # [len(rows), len(columns)]
     kind: Kind = "probability"
     row_kind: Kind = "token"
-    column_kind: Kind = "token"
 
 
 @dataclass(frozen=True)
@@ -79,4 +79,4 @@ class View:
     parts: tuple[Part, ...]
     model: Mapping[str, Any] | None = None
     input: Mapping[str, Any] | None = None
-    edits: tuple[str, ...] = field(default=())
+    edits: tuple[str, ...] = ()

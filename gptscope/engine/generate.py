@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,8 @@ from gptscope.engine.sampling import Sampling, create_rng, distribution, ranked,
 from gptscope.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from gptscope.model.weights import Model
 
 CANDIDATES = 5

@@ -96,7 +96,7 @@ BY_ALIAS: Mapping[str, HookPoint] = {point.alias: point for point in HOOK_POINTS
 
 @dataclass(frozen=True)
 class Address:
-    """Which value: the hook point, and the layer and head where it has them; None means all heads."""
+    """Which value: a hook point, and its layer and head where it has them (None: all heads)."""
 
     point: HookPoint
     layer: int | None = None

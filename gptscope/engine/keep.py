@@ -38,7 +38,9 @@ def _pattern(entry: str, n_layers: int) -> str:
             check_index("layer", address.layer, n_layers)
         return _name(address.point.key, address.layer)
     pattern = re.sub(r"\bheads\.[^.]+", "heads.*", entry)
-    names = (point.name.format(l=layer, h="*") for point in HOOK_POINTS for layer in range(n_layers))
+    names = (
+        point.name.format(l=layer, h="*") for point in HOOK_POINTS for layer in range(n_layers)
+    )
     if not any(fnmatchcase(name, pattern) for name in names):
         raise UsageError(f"no value is called {entry}")
     return pattern

@@ -16,11 +16,11 @@ SQRT_2_OVER_PI = (2 / np.pi) ** 0.5
 
 
 def softmax(x: Array) -> Array:
-    """exp(x) / sum(exp(x)) over the last axis; the largest is subtracted first, which changes nothing.
+    """exp(x) / sum(exp(x)) over the last axis; -inf becomes exactly 0. Vaswani et al. 2017, eq. 1.
 
-    -inf becomes exactly 0. Vaswani et al. 2017, eq. 1.
+    The largest is subtracted first, which changes nothing but keeps exp from overflowing.
     """
-    y = x - x.max(axis=-1, keepdims=True)
+    y: Array = x - x.max(axis=-1, keepdims=True)
     np.exp(y, out=y)
     y /= y.sum(axis=-1, keepdims=True)
     return y
@@ -35,7 +35,7 @@ def linear(x: Array, weight: Array, bias: Array | None = None) -> Array:
 
 
 def hide(scores: Array, hidden: NDArray[np.bool_], scale: float) -> Array:
-    """scores * scale, and -inf where hidden: [H, T, S]. Vaswani et al. 2017, section 3.2.3."""
+    """Scores * scale, and -inf where hidden: [H, T, S]. Vaswani et al. 2017, section 3.2.3."""
     y = scores * scores.dtype.type(scale)
     np.copyto(y, -np.inf, where=hidden)
     return y
@@ -56,11 +56,11 @@ def gelu(x: Array) -> Array:
     return (0.5 * x * (1 + erf(x * 0.5**0.5))).astype(x.dtype)
 
 
-def gelu_tanh(x: Array) -> Array:
+def gelu_tanh(x: Array, slope: float = SQRT_2_OVER_PI) -> Array:
     """0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), GPT-2's form. Hendrycks and Gimpel 2016."""
     y = x * x
-    y *= 0.044715 * SQRT_2_OVER_PI
-    y += SQRT_2_OVER_PI
+    y *= 0.044715 * slope
+    y += slope
     y *= x
     np.tanh(y, out=y)
     y += 1
@@ -71,7 +71,8 @@ def gelu_tanh(x: Array) -> Array:
 
 def sigmoid(x: Array) -> Array:
     """1 / (1 + exp(-x)), by tanh, which cannot overflow."""
-    return 0.5 * (1 + np.tanh(0.5 * x))
+    y: Array = 0.5 * (1 + np.tanh(0.5 * x))
+    return y
 
 
 def silu(x: Array, slope: float = 1.0) -> Array:
@@ -94,7 +95,7 @@ ACTIVATIONS: Mapping[str, Callable[[Array], Array]] = {
     "gelu": gelu,
     "gelu_python": gelu,
     "gelu_new": gelu_tanh,
-    "gelu_fast": gelu_tanh,
+    "gelu_fast": partial(gelu_tanh, slope=0.7978845608),  # so rounded where the name comes from
     "gelu_accurate": gelu_tanh,
     "gelu_pytorch_tanh": gelu_tanh,
     "gelu_python_tanh": gelu_tanh,

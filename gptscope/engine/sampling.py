@@ -32,7 +32,9 @@ class Sampling:
             UsageError: temperature below 0 or not finite, k below 1, p outside (0, 1].
         """
         if not 0 <= self.temperature < float("inf"):
-            raise UsageError(f"temperature {self.temperature} must be 0 (greedy) or more, and finite")
+            raise UsageError(
+                f"temperature {self.temperature} must be 0 (greedy) or more, and finite"
+            )
         if self.top_k is not None and self.top_k < 1:
             raise UsageError(f"top-k {self.top_k} must be 1 or more")
         if self.top_p is not None and not 0 < self.top_p <= 1:
@@ -92,5 +94,5 @@ def sample(p: Array, rng: np.random.Generator) -> int:
 
 def _keep(p: Array, ids: NDArray[np.int64]) -> Array:
     kept = np.zeros_like(p)
-    kept[ids] = p[ids]
-    return kept / kept.sum()
+    kept[ids] = p[ids] / p[ids].sum()
+    return kept

@@ -66,7 +66,8 @@ class Trace:
             return as_transformer_lens(address, value, self.spec.norm_eps)
         if address.head is None:
             return value
-        return value[check_index("head", address.head, self.spec.n_heads)]
+        head: Array = value[check_index("head", address.head, self.spec.n_heads)]
+        return head
 
     def names(self) -> tuple[str, ...]:
         """The full names of all values that were kept, in the order of the pass."""
@@ -119,7 +120,9 @@ class Scope:
     def __dir__(self) -> list[str]:
         """What may be asked for here."""
         n = len(self.prefix)
-        names = {name[n:].split(".")[0] for name in self.trace.names() if name.startswith(self.prefix)}
+        names = {
+            name[n:].split(".")[0] for name in self.trace.names() if name.startswith(self.prefix)
+        }
         return sorted(names)
 
 

@@ -10,7 +10,7 @@ from gptscope.errors import ModelError
 if TYPE_CHECKING:
     from pathlib import Path
 
-# Keys that say nothing about the numbers of a pass: history, training, other heads, other libraries.
+# Keys that say nothing about the numbers of a pass: history, training, other heads.
 IGNORED = {
     "_name_or_path",
     "architectures",
@@ -104,7 +104,7 @@ class Config:
         for key, value in self._values.items():
             if key not in self._asked | IGNORED and value not in (None, False):
                 raise ModelError(
-                    f"{self.source}: {key} = {value!r} is not understood, and may change the numbers",
+                    f"{self.source}: {key} = {value!r} is not understood, and may matter",
                     hint=f"if {key} does not change the computation, take it out of the file",
                 )
 

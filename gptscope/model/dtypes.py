@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# A structured type of one field marks bits that NumPy cannot read; views of it turn and split as usual.
+# A structured type of one field marks bits that NumPy cannot read; its views turn and split.
 BF16 = np.dtype([("bf16", "<u2")])
 
 DTYPES: Mapping[str, np.dtype[Any]] = {  # as a safetensors header names them

@@ -18,8 +18,10 @@ class ParameterCount:
         return self.embeddings + self.attention + self.network + self.normalisations
 
 
-def n_params(d: int, L: int, V: int = 50257, ctx: int = 2048, ff: int | None = None) -> ParameterCount:
-    """Parameters of a GPT-2 of width d, L blocks, V tokens, ctx positions and feed-forward width ff.
+def n_params(
+    d: int, L: int, V: int = 50257, ctx: int = 2048, ff: int | None = None
+) -> ParameterCount:
+    """Parameters of a GPT-2: width d, L blocks, V tokens, ctx positions, feed-forward width ff.
 
     Embeddings V d + ctx d (the output is tied to the tokens; ctx = 0: no table of positions),
     attention L (4 d^2 + 4 d), network L (2 d ff + ff + d) with ff = 4 d unless given,

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 P = TypeVar("P")
+FLOAT32 = np.dtype(np.float32)
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ class Model:
     ln_final: Norm | None
     unembedding: Array  # [d, V]; tied: the token table turned
     tied: bool
-    dtype: np.dtype[Any] = np.dtype(np.float32)  # what is computed in, at the least
+    dtype: np.dtype[Any] = FLOAT32  # what is computed in, at the least
     name: str = ""
     n_params: int = 0
     bos_id: int | None = None
@@ -110,7 +111,9 @@ def widened(part: P, dtype: np.dtype[Any]) -> P:
     if isinstance(part, np.ndarray):
         return widen(part, dtype)  # type: ignore[return-value]
     if is_dataclass(part) and not isinstance(part, type):
-        return replace(part, **{f.name: widened(getattr(part, f.name), dtype) for f in fields(part)})
+        return replace(
+            part, **{f.name: widened(getattr(part, f.name), dtype) for f in fields(part)}
+        )
     return part
 
 

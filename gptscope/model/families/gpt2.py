@@ -1,5 +1,6 @@
-"""GPT-2 (Radford et al. 2019) as Hugging Face stores it, and its dialects nanoGPT, minGPT and
-transformer-visualized, which differ in names, in orientation and in what the config is called.
+"""GPT-2 (Radford et al. 2019) as Hugging Face stores it, and its dialects.
+
+nanoGPT, minGPT and transformer-visualized differ in names, orientation and the words of the config.
 """
 
 from __future__ import annotations
@@ -21,7 +22,11 @@ if TYPE_CHECKING:
     from gptscope.model.checkpoint import Tensors
     from gptscope.model.config import Config
 
-PREFIXES = ("_orig_mod.", "module.", "transformer.")  # torch.compile, data parallel, the head's wrapper
+PREFIXES = (
+    "_orig_mod.",
+    "module.",
+    "transformer.",
+)  # torch.compile, data parallel, the head's wrapper
 
 
 def matches(config: Config, names: Container[str]) -> bool:
@@ -60,7 +65,7 @@ def build(config: Config, tensors: Tensors) -> Model:
 
 
 def spec(config: Config) -> Spec:
-    """Sizes and choices; the spellings are those of Hugging Face, Karpathy and transformer-visualized."""
+    """Sizes and choices, as Hugging Face, Karpathy and transformer-visualized spell them."""
     d = config.whole("n_embd", "dModel")
     n_heads = config.whole("n_head", "nHeads")
     if d % n_heads:
@@ -85,7 +90,7 @@ def spec(config: Config) -> Spec:
 
 
 def default_activation(config: Config) -> str:
-    """nanoGPT, which alone has `bias` in its config, uses the exact GELU; all others the tanh form."""
+    """nanoGPT, which alone has `bias` in its config, uses the exact GELU; others the tanh form."""
     return "gelu" if config.has("block_size") and config.has("bias") else "gelu_new"
 
 
@@ -113,7 +118,7 @@ def head(config: Config, tensors: Tensors, token_table: NDArray[Any]) -> tuple[N
 
 @dataclass(frozen=True)
 class Layout:
-    """How this file stores its matrices: [in, out] (Conv1D) or [out, in] (Linear), biased or not."""
+    """How this file stores its matrices: [in, out] (Conv1D) or [out, in] (Linear); with biases?"""
 
     tensors: Tensors
     spec: Spec

@@ -1,0 +1,133 @@
+"""The list of commands, loaded when called; the one place where errors end."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from gptscope.errors import ClosedPipe, GptscopeError, Status
+from gptscope.glyphs import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+COMMANDS: Mapping[str, tuple[str, str]] = {  # name -> group and one line of help
+    "tokens": ("Look", "The pieces that the model reads: ids, bytes, places in the text."),
+    "embeddings": ("Look", "What each token and each position bring along, and their sum."),
+    "norms": ("Look", "Mean and standard deviation of every list before and after each norm."),
+    "attention": ("Look", "Which token reads from which, head by head, as a grid of numbers."),
+    "mlp": ("Look", "The hidden units of a feed-forward layer: how many are on, and which most."),
+    "residual": ("Follow", "How long each token's list is after every step, and what was added."),
+    "next": ("Follow", "The likeliest next tokens, with logits and probabilities."),
+    "generate": ("Follow", "Go on with a text, token by token; without a text, tell a story."),
+    "params": ("Measure", "Count the parameters of a GPT from its sizes."),
+    "models": ("Models", "The models that come with gptscope."),
+}
+
+
+SETTINGS = {"help_option_names": ["--help", "-h"]}
+# What the parser raises: it has no public name, whether click comes with typer or beside it.
+CommandLineError: Any = typer.BadParameter.__base__
+
+
+class LazyCommand(TyperCommand):
+    """A command whose file is imported when it is called, or when its own help is asked for."""
+
+    def make_context(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+        """The context of the command that this one stands for."""
+        return loaded(self.name or "").make_context(*args, **kwargs)
+
+
+class LazyGroup(TyperGroup):
+    """All commands, each as a stand-in that knows its line of help and no more."""
+
+    def __init__(self, **kwargs: Any) -> None:  # noqa: ANN401
+        """Stand-ins for all of `COMMANDS`."""
+        super().__init__(**kwargs)
+        for name, (group, line) in COMMANDS.items():
+            self.commands[name] = LazyCommand(
+                name, callback=_nothing, help=line, rich_help_panel=group
+            )
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401, ARG002
+        """In the order of `COMMANDS`."""
+        return list(COMMANDS)
+
+
+def loaded(name: str) -> Any:  # noqa: ANN401
+    """The real command."""
+    module = import_module(f"gptscope.commands.{name}")
+    one = typer.Typer(add_completion=False)
+    one.command(name, context_settings=SETTINGS)(module.command)
+    return typer.main.get_command(one)
+
+
+def _nothing() -> None:
+    """What a stand-in would do."""
+
+
+def _version(asked: bool) -> None:  # noqa: FBT001
+    if asked:
+        from gptscope import __version__
+
+        typer.echo(f"gptscope {__version__}")
+        raise typer.Exit
+
+
+def root(
+    *,
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    """See what happens inside a GPT, number by number.
+
+    gptscope attention "Lily wanted to play with her" --layer 0 --head 0
+    """
+
+
+def main() -> NoReturn:
+    """Run the command line and end with the right status."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(args: Sequence[str]) -> int:
+    """Call the program; what a user can mend becomes one sentence, a closed pipe ends quietly."""
+    try:
+        return program(args)
+    except GptscopeError as fault:
+        return complain(fault.message, fault.hint, fault.status)
+    except CommandLineError as fault:
+        where = fault.ctx.command_path if fault.ctx else "gptscope"
+        return complain(fault.format_message(), f"{where} --help", Status.USAGE)
+    except (KeyboardInterrupt, typer.Abort):
+        return complain("interrupted", None, Status.INTERRUPTED)
+    except ClosedPipe:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at exit
+        return Status.DONE
+
+
+def program(args: Sequence[str]) -> int:
+    """The program without its error handling."""
+    app = typer.Typer(
+        cls=LazyGroup,
+        no_args_is_help=True,
+        context_settings=SETTINGS,
+        pretty_exceptions_enable=False,
+    )
+    app.callback()(root)
+    return app(list(args), prog_name="gptscope", standalone_mode=False) or Status.DONE
+
+
+def complain(message: str, hint: str | None, status: int) -> int:
+    """One sentence on standard error, with its hint."""
+    sys.stderr.write(f"error: {visible(message)}\n")
+    if hint:
+        sys.stderr.write(f"hint: {visible(hint)}\n")
+    return status

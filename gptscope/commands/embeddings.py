@@ -1,0 +1,113 @@
+"""Where the residual stream begins: token row, position row, sum."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gptscope.commands.options import Source, Target, TokenAt, with_options
+from gptscope.commands.session import Run, show, start
+from gptscope.errors import UsageError, check_index
+from gptscope.glyphs import token_glyphs
+from gptscope.view import Column, Note, Table, View
+
+if TYPE_CHECKING:
+    from gptscope.engine.trace import Trace
+
+ROWS = {"token_embeddings": "token", "position_embeddings": "position", "embeddings": "sum"}
+FIRST = 16  # numbers shown where no --dims is given
+
+
+@with_options
+def command(
+    source: Source,
+    target: Target,
+    token: TokenAt = None,
+    dims: Annotated[
+        str | None, typer.Option(help="Exact numbers of these dimensions: 0:16, or 3,17,90.")
+    ] = None,
+) -> None:
+    """What each token and each position bring along, and their sum.
+
+    gptscope embeddings "Lily wanted to play with her"
+
+    gptscope embeddings "Lily wanted to play with her" --token 0 --dims 0:8
+    """
+    run = start(source)
+    trace = run.trace(*ROWS)
+    if token is None and dims is None:
+        parts = strips(trace, run)
+    else:
+        at = check_index("token", -1 if token is None else token, len(run.ids))
+        parts = exact(trace, run, at, dims)
+    show(View("embeddings", parts, **run.about), target)
+
+
+def strips(trace: Trace, run: Run) -> tuple[Any, ...]:
+    """Every token's rows as coloured strips, with their lengths."""
+    columns = (
+        Column("position", "id"),
+        Column("token", "token"),
+        Column("row"),
+        Column("length", "length"),
+        Column("values", "vector"),
+    )
+    rows = [
+        (i, label, name, length(trace.values[key, None][i]), trace.values[key, None][i])
+        for i, label in enumerate(run.labels)
+        for key, name in ROWS.items()
+        if (key, None) in trace.values
+    ]
+    words = (
+        f"Each strip is a list of {run.model.spec.d_model} numbers, from strongly negative to "
+        "strongly positive; token + position = sum. --token and --dims show the numbers."
+    )
+    return Table("", columns, rows), Note(words)
+
+
+def exact(trace: Trace, run: Run, at: int, dims: str | None) -> tuple[Any, ...]:
+    """The numbers of one token, a row for each dimension."""
+    d = run.model.spec.d_model
+    chosen = parse_dims(dims, d)
+    kept = {
+        name: trace.values[key, None][at]
+        for key, name in ROWS.items()
+        if (key, None) in trace.values
+    }
+    columns = (Column("dimension", "id"), *(Column(name, "signed") for name in kept))
+    rows = [(i, *(values[i] for values in kept.values())) for i in chosen]
+    lengths = ", ".join(f"{name} {length(values):.4f}" for name, values in kept.items())
+    title = f"Token {at} {token_glyphs(run.labels[at])}"
+    words = f"{len(chosen)} of {d} dimensions (--dims 0:{d} shows all); lengths: {lengths}"
+    return Table(title, columns, rows), Note(words)
+
+
+def length(values: Any) -> Any:  # noqa: ANN401
+    """The Euclidean length of a list."""
+    import numpy as np
+
+    return np.linalg.norm(values)
+
+
+def parse_dims(text: str | None, d: int) -> list[int]:
+    """`0:16` or `3,17,90` as dimensions.
+
+    Raises:
+        UsageError: it is neither, or outside 0 .. d - 1.
+    """
+    if text is None:
+        return list(range(min(FIRST, d)))
+    try:
+        if ":" in text:
+            low, high = (int(part) if part else None for part in text.split(":"))
+            chosen = list(range(d))[low:high]
+        else:
+            chosen = [check_index("dimension", int(part), d) for part in text.split(",")]
+    except UsageError:
+        raise
+    except ValueError:
+        raise UsageError(f"--dims takes 0:16 or 3,17,90, not {text!r}") from None
+    if not chosen:
+        raise UsageError(f"--dims {text} names no dimension: they go from 0 to {d - 1}")
+    return chosen

@@ -1,0 +1,122 @@
+"""Go on with a text, token by token."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gptscope.commands.options import Source, Target, with_options
+from gptscope.commands.sampling import Temperature, TopK, TopP
+from gptscope.commands.session import Run, chosen_format, emit, show, start, token_text
+from gptscope.errors import ModelError
+from gptscope.glyphs import token_glyphs, visible
+from gptscope.view import Column, Facts, Table, View
+
+if TYPE_CHECKING:
+    from gptscope.engine.generate import Draw
+    from gptscope.engine.sampling import Sampling
+
+WHY = {
+    "asked": "as many tokens as were asked for",
+    "end token": "the model drew its end token",
+    "context full": "the model's context is full",
+}
+
+
+@with_options
+def command(
+    source: Source,
+    target: Target,
+    max_new_tokens: Annotated[int, typer.Option("--max-new-tokens", "-n", help="How many.")] = 100,
+    temperature: Temperature = 0.8,
+    top_k: TopK = 40,
+    top_p: TopP = None,
+    greedy: Annotated[bool, typer.Option("--greedy", help="Always take the likeliest.")] = False,
+    seed: Annotated[int, typer.Option(help="The same seed draws the same text.")] = 0,
+    steps: Annotated[bool, typer.Option("--steps", help="A table of every draw.")] = False,
+) -> None:
+    """Go on with a text, token by token; without a text, tell a story.
+
+    gptscope generate
+
+    gptscope generate "Lily wanted to play with her" --seed 3
+
+    gptscope generate "Lily wanted to play with her" -n 5 --steps
+    """
+    from gptscope.engine.generate import draws, prompt_ids
+    from gptscope.engine.sampling import Sampling
+
+    how = Sampling(0.0 if greedy else temperature, top_k, top_p)
+    run = start(source, may_be_empty=True)
+    run = replace(run, ids=prompt_ids(run.model, run.ids))
+    drawn = draws(run.model, run.ids, max_new_tokens, how, seed)
+    if steps or target.output or chosen_format(target) != "table":
+        show(View("generate", parts(list(drawn), run, (how, seed)), **run.about), target)
+    else:
+        stream(drawn, run)
+
+
+def stream(drawn: Iterator[Draw], run: Run) -> None:
+    """The text as it is drawn on standard output; why it ended on standard error."""
+    from gptscope.tokens import Decoder
+
+    if run.model.tokenizer is None:
+        raise ModelError("this model has no tokenizer to write with", "--format json gives the ids")
+    decoder, stopped = Decoder(run.model.tokenizer), None
+    emit(visible(run.text or "", keep="\n\t"))
+    for draw in drawn:
+        stopped = draw.stopped
+        if stopped != "end token":
+            emit(visible(decoder.feed(draw.id), keep="\n\t"))
+    emit(visible(decoder.finish(), keep="\n\t") + "\n")
+    sys.stderr.write(f"stopped: {WHY[stopped or 'asked']}\n")
+
+
+def parts(made: list[Draw], run: Run, settings: tuple[Sampling, int]) -> tuple[Any, ...]:
+    """The settings and the new text, and a row for every draw."""
+    how, seed = settings
+    facts = (
+        (Column("text"), new_text(run, [draw.id for draw in made])),
+        (Column("new tokens", "count"), len(made)),
+        (Column("stopped"), WHY[made[-1].stopped or "asked"]),
+        (Column("temperature", "number"), how.temperature),
+        (Column("top-k", "count"), how.top_k),
+        (Column("top-p", "number"), how.top_p),
+        (Column("seed", "id"), seed),
+    )
+    return Facts("", facts), draw_table(made, run)
+
+
+def draw_table(made: list[Draw], run: Run) -> Table:
+    """What could have come at every step, and what came."""
+    columns = (
+        Column("step", "id"),
+        Column("id", "id"),
+        Column("token", "token"),
+        Column("probability", "probability"),
+        Column("likeliest candidates"),
+    )
+    rows = [
+        (i, draw.id, token_text(run.model, draw.id), draw.probability, candidates(run, draw))
+        for i, draw in enumerate(made)
+    ]
+    return Table("", columns, rows)
+
+
+def candidates(run: Run, draw: Draw) -> str:
+    """The likeliest tokens of one draw, in words."""
+    return ", ".join(
+        f"{token_glyphs(token_text(run.model, i))} {p:.2f}" for i, p in draw.candidates
+    )
+
+
+def new_text(run: Run, ids: list[int]) -> str | None:
+    """What the new tokens say, an end token left out."""
+    tokenizer = run.model.tokenizer
+    if tokenizer is None:
+        return None
+    return tokenizer.decode([i for i in ids if i not in run.model.end_ids])

@@ -1,0 +1,104 @@
+"""Options that several commands share, each declared once.
+
+A command takes a `Source` or a `Target`; `with_options` puts their fields on the command line.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import wraps
+from pathlib import Path
+from typing import Annotated, Any, get_type_hints
+
+import typer
+
+from gptscope.render import RENDERERS
+
+
+@dataclass(frozen=True)
+class Source:
+    """What is fed to which model."""
+
+    text: Annotated[str | None, typer.Argument(help="The text to look at.", show_default=False)] = (
+        None
+    )
+    file: Annotated[
+        Path | None, typer.Option(help="Read the text from a file; - is standard input.")
+    ] = None
+    ids: Annotated[str | None, typer.Option(help="Token ids in place of a text: 643,414,266.")] = (
+        None
+    )
+    model: Annotated[
+        str,
+        typer.Option(
+            "--model", "-m", envvar="GPTSCOPE_MODEL", help="A shipped name, a folder or a file."
+        ),
+    ] = "tiny"
+    dtype: Annotated[str, typer.Option(help="Compute in float32, or in float64 for a check.")] = (
+        "float32"
+    )
+
+
+@dataclass(frozen=True)
+class Target:
+    """How the answer is written, and where."""
+
+    format: Annotated[
+        str | None,
+        typer.Option("--format", "-f", help=f"{', '.join(RENDERERS)}.", show_default="table"),
+    ] = None
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write to a file; its ending is a format.")
+    ] = None
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False
+
+
+Layer = Annotated[int, typer.Option("--layer", "-l", help="Which block, from 0; -1 is the last.")]
+Head = Annotated[
+    int | None, typer.Option("--head", "-H", help="Which head, from 0; all if not given.")
+]
+TokenAt = Annotated[
+    int | None, typer.Option("--token", "-t", help="Which token, from 0; -1 is the last.")
+]
+Top = Annotated[int, typer.Option("--top", min=1, help="How many to show.")]
+
+
+GROUPS: tuple[type, ...] = (Source, Target)
+
+
+def with_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with every parameter that is a dataclass of options spread into its fields."""
+    hints = get_type_hints(command, include_extras=True)
+    groups = {name: hint for name, hint in hints.items() if hint in GROUPS}
+    own = [p.replace(annotation=hints[n]) for n, p in parameters(command) if n not in groups]
+    spread = {name: spread_out(group) for name, group in groups.items()}
+
+    @wraps(command)
+    def run(**given: Any) -> None:  # noqa: ANN401
+        for name, group in groups.items():
+            given[name] = group(**{p.name: given.pop(p.name) for p in spread[name]})
+        command(**given)
+
+    shared = [p for group in spread.values() for p in group]
+    run.__signature__ = inspect.Signature([*shared[:1], *own, *shared[1:]])  # type: ignore[attr-defined]
+    return run
+
+
+def parameters(command: Callable[..., None]) -> list[tuple[str, inspect.Parameter]]:
+    """The command's own parameters, by keyword."""
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    found = inspect.signature(command).parameters.items()
+    return [(name, p.replace(kind=keyword)) for name, p in found]
+
+
+def spread_out(group: type) -> list[inspect.Parameter]:
+    """A parameter for each field of a dataclass of options."""
+    hints = get_type_hints(group, include_extras=True)
+    return [
+        inspect.Parameter(
+            f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default, annotation=hints[f.name]
+        )
+        for f in fields(group)
+    ]

@@ -1,0 +1,205 @@
+"""What happens around every command: read the text, load the model, write the answer."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gptscope.errors import ClosedPipe, GptscopeError, UsageError
+from gptscope.render import RENDERERS, render
+from gptscope.render.screen import Screen, screen_of
+from gptscope.tokens import Token
+
+if TYPE_CHECKING:
+    from gptscope.commands.options import Source, Target
+    from gptscope.engine.trace import Trace
+    from gptscope.model.weights import Model
+    from gptscope.view import View
+
+
+@dataclass(frozen=True)
+class Run:
+    """A model and the tokens that it is given."""
+
+    model: Model
+    ids: tuple[int, ...]
+    text: str | None
+    prepended: int
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The text of each token, or its id where there is no tokenizer."""
+        return tuple(token_text(self.model, i) for i in self.ids)
+
+    @property
+    def tokens(self) -> list[Token]:
+        """Every token with its bytes and its place; without a tokenizer, ids alone."""
+        if self.model.tokenizer is None:
+            return [Token(i, f"<id {i}>", b"", 0, 0, special=False) for i in self.ids]
+        return self.model.tokenizer.tokens(self.ids)
+
+    def trace(self, *keep: str) -> Trace:
+        """A pass with these values kept; all if none is named."""
+        from gptscope.engine.trace import trace
+
+        return trace(self.model, self.ids, keep or None)
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """The model and the input, as every view names them."""
+        tokens = list(self.labels)
+        given = {
+            "text": self.text,
+            "ids": list(self.ids),
+            "tokens": tokens,
+            "prepended": self.prepended,
+        }
+        return {"model": about_model(self.model), "input": given}
+
+
+def start(source: Source, *, may_be_empty: bool = False) -> Run:
+    """Load the model and turn the text, or the ids, into tokens.
+
+    Raises:
+        UsageError: no text, or more than one; text for a model without a tokenizer.
+    """
+    given = [v for v in (source.text, source.file, source.ids) if v is not None]
+    if len(given) > 1:
+        raise UsageError("give one of TEXT, --file and --ids, not several")
+    if not given and not may_be_empty:
+        raise UsageError("there is no text", hint='give one in quotes: "Lily wanted to play"')
+    from gptscope.model.load import load
+
+    model = load(source.model, source.dtype)
+    if source.ids is not None:
+        return Run(model, parse_ids(source.ids), None, 0)
+    text = read_text(source)
+    if not text and may_be_empty:
+        return Run(model, (), None, 0)
+    return encoded(model, text)
+
+
+def encoded(model: Model, text: str) -> Run:
+    """The text as tokens, and how many the tokenizer put before it."""
+    if model.tokenizer is None:
+        raise UsageError(
+            "this model has no tokenizer.json, so it cannot read a text",
+            hint="give token ids: --ids 643,414,266",
+        )
+    ids = model.tokenizer.encode(text)
+    bare = model.tokenizer.encode(text, bare=True)
+    prepended = max(0, len(ids) - len(bare)) if ids[-len(bare) :] == bare else 0
+    from gptscope.engine.ids import checked_ids
+
+    checked_ids(model.spec, ids)
+    return Run(model, tuple(ids), text, prepended)
+
+
+def read_text(source: Source) -> str:
+    """TEXT, or what the file or standard input holds.
+
+    Raises:
+        GptscopeError: the file cannot be read as UTF-8.
+    """
+    if source.file is None:
+        return source.text or ""
+    try:
+        if str(source.file) == "-":
+            return sys.stdin.buffer.read().decode()
+        return source.file.read_bytes().decode()
+    except (OSError, UnicodeDecodeError) as fault:
+        raise GptscopeError(f"{source.file} cannot be read as UTF-8 text: {fault}") from fault
+
+
+def parse_ids(text: str) -> tuple[int, ...]:
+    """`643,414,266` as numbers.
+
+    Raises:
+        UsageError: it is something else.
+    """
+    try:
+        return tuple(int(part) for part in text.replace(" ", ",").split(",") if part)
+    except ValueError:
+        raise UsageError(
+            f"--ids takes whole numbers with commas between them, not {text!r}"
+        ) from None
+
+
+def token_text(model: Model, token_id: int) -> str:
+    """The text of one token, or its id where there is no tokenizer."""
+    return f"<id {token_id}>" if model.tokenizer is None else model.tokenizer.text_of(token_id)
+
+
+def about_model(model: Model) -> dict[str, Any]:
+    """The name and sizes of a model, as every view names them."""
+    s = model.spec
+    return {
+        "name": model.name,
+        "family": s.family,
+        "n_layers": s.n_layers,
+        "n_heads": s.n_heads,
+        "d_model": s.d_model,
+        "d_head": s.d_head,
+        "d_ff": s.d_ff,
+        "n_vocab": s.n_vocab,
+        "n_ctx": s.n_ctx,
+        "n_params": model.n_params,
+        "dtype": str(model.dtype),
+    }
+
+
+def show(view: View, target: Target) -> None:
+    """Write the view to standard output or to a file.
+
+    Raises:
+        UsageError: the format is unknown, or the file is there already.
+    """
+    fmt = chosen_format(target)
+    if target.output is None:
+        emit(render(view, fmt, screen_of(sys.stdout)))
+        return
+    if target.output.exists() and not target.force:
+        raise UsageError(f"{target.output} is there already", hint="--force overwrites it")
+    write(target.output, render(view, fmt, Screen(width=100_000)))
+
+
+def emit(text: str) -> None:
+    """Write to standard output; characters that its encoding lacks are written as escapes.
+
+    Raises:
+        ClosedPipe: nobody reads any more.
+    """
+    sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise ClosedPipe from None
+
+
+def chosen_format(target: Target) -> str:
+    """The format that was named, or that of the file's ending, or a table."""
+    ending = target.output.suffix.lstrip(".") if target.output else ""
+    fmt = target.format or (ending if ending in RENDERERS else "table")
+    if fmt not in RENDERERS:
+        raise UsageError(f"format {fmt!r} is not one of: {', '.join(RENDERERS)}")
+    return fmt
+
+
+def write(path: Path, text: str) -> None:
+    """Write a file whole or not at all: under another name first, then moved.
+
+    Raises:
+        GptscopeError: the place cannot be written.
+    """
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        part.write_text(text, "utf-8")
+        part.replace(path)
+    except OSError as fault:
+        raise GptscopeError(f"{path} cannot be written: {fault.strerror}") from fault
+    finally:
+        part.unlink(missing_ok=True)

@@ -1,0 +1,56 @@
+"""The pieces that the model reads."""
+
+from __future__ import annotations
+
+from gptscope.commands.options import Source, Target, with_options
+from gptscope.commands.session import Run, show, start
+from gptscope.tokens import Token
+from gptscope.view import Column, Note, Table, View
+
+COLUMNS = (
+    Column("position", "id"),
+    Column("id", "id"),
+    Column("token", "token"),
+    Column("bytes"),
+    Column("start", "id"),
+    Column("end", "id"),
+)
+
+
+@with_options
+def command(source: Source, target: Target) -> None:
+    """The pieces that the model reads: ids, bytes, places in the text.
+
+    gptscope tokens "Lily wanted to play with her"
+
+    gptscope tokens --file story.txt --format csv
+    """
+    run = start(source)
+    show(view(run), target)
+
+
+def view(run: Run) -> View:
+    """A row for each token; places are counted in bytes of UTF-8."""
+    tokens = run.tokens
+    rows = [(i, t.id, t.text, t.bytes.hex(" "), t.start, t.end) for i, t in enumerate(tokens)]
+    table = Table("", COLUMNS, rows)
+    return View("tokens", (table, Note(what_was_done(run, tokens))), **run.about)
+
+
+def what_was_done(run: Run, tokens: list[Token]) -> str:
+    """What the tokenizer added, and whether the text comes back from its tokens."""
+    if run.text is None:
+        return "Ids were given: no text was read, and nothing was added"
+    added = (
+        f"The tokenizer put {run.prepended} before the text"
+        if run.prepended
+        else "Nothing was added"
+    )
+    text = b"".join(t.bytes for t in tokens[run.prepended :])
+    same = text == run.text.encode()
+    back = (
+        "the tokens give back the text byte for byte"
+        if same
+        else "the text is not the same any more"
+    )
+    return f"{added}; {back}"

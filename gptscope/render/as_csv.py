@@ -1,0 +1,64 @@
+"""CSV: tables, grids and facts, one after another, with a blank line and a title between them."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import TYPE_CHECKING, Any
+
+from gptscope.view import Column, Facts, Grid, Note, Part, Table, View
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gptscope.render.screen import Screen
+
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet would compute a cell that begins so
+
+
+def render(view: View, screen: Screen) -> str:  # noqa: ARG001
+    """The parts that hold data; a title only where there are several."""
+    parts = [p for p in view.parts if not isinstance(p, Note)]
+    text = io.StringIO()
+    out = csv.writer(text, lineterminator="\n")
+    for i, p in enumerate(parts):
+        if len(parts) > 1:
+            out.writerows([[]] * bool(i) + [[p.title]])
+        out.writerows([cell(value) for value in row] for row in lines(p))
+    return text.getvalue()
+
+
+def lines(p: Part) -> Iterator[list[Any]]:
+    """The header and the rows of one part."""
+    match p:
+        case Table(_, columns, rows):
+            sizes = [_size(column, rows, i) for i, column in enumerate(columns)]
+            yield [name for c, n in zip(columns, sizes, strict=True) for name in _names(c, n)]
+            for row in rows:
+                yield [v for value, n in zip(row, sizes, strict=True) for v in _spread(value, n)]
+        case Grid(_, rows, columns, values):
+            yield ["", *columns]
+            yield from ([label, *line] for label, line in zip(rows, values, strict=True))
+        case Facts(_, pairs):
+            yield [column.name for column, _ in pairs]
+            yield [value for _, value in pairs]
+
+
+def cell(value: Any) -> Any:  # noqa: ANN401
+    """A cell that no spreadsheet takes for a formula; NaN, where nothing is, is empty."""
+    if isinstance(value, str) and value.startswith(FORMULA):
+        return f"'{value}"
+    return "" if value is None or value != value else value  # noqa: PLR0124 - NaN is not itself
+
+
+def _size(column: Column, rows: Any, i: int) -> int | None:  # noqa: ANN401
+    """The length of the lists in a column of vectors."""
+    return len(rows[0][i]) if column.kind == "vector" and len(rows) else None
+
+
+def _names(column: Column, n: int | None) -> list[str]:
+    return [column.name] if n is None else [f"{column.name}[{i}]" for i in range(n)]
+
+
+def _spread(value: Any, n: int | None) -> list[Any]:  # noqa: ANN401
+    return [value] if n is None else list(value)

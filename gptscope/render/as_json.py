@@ -1,0 +1,73 @@
+"""JSON: one envelope for every command.
+
+NaN (nothing is there: a hidden cell) becomes null; infinities become "Infinity" and "-Infinity".
+Numbers keep the shortest digits that give back the same float32 or float64.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+from gptscope import __version__
+from gptscope.view import Facts, Grid, Note, Part, Table, View
+
+if TYPE_CHECKING:
+    from gptscope.render.screen import Screen
+
+SCHEMA = "gptscope/view/1"
+
+
+def render(view: View, screen: Screen) -> str:  # noqa: ARG001
+    """The envelope as one line of ASCII."""
+    envelope = {
+        "schema": SCHEMA,
+        "gptscope": __version__,
+        "command": view.command,
+        "model": plain(view.model),
+        "input": plain(view.input),
+        "edits": list(view.edits),
+        "parts": [part(p) for p in view.parts],
+    }
+    return json.dumps(envelope, allow_nan=False) + "\n"
+
+
+def part(p: Part) -> dict[str, Any]:
+    """One part of a view as plain data."""
+    match p:
+        case Table(title, columns, rows):
+            names = [c.name for c in columns]
+            heads = [{"name": c.name, "kind": c.kind} for c in columns]
+            cells = [dict(zip(names, plain(list(row)), strict=True)) for row in rows]
+            return {"kind": "table", "title": title, "columns": heads, "rows": cells}
+        case Grid(title, rows, columns, values):
+            sides = {"rows": list(rows), "columns": list(columns)}
+            return {"kind": "grid", "title": title, **sides, "values": plain(values)}
+        case Facts(title, pairs):
+            facts = {column.name: plain(value) for column, value in pairs}
+            return {"kind": "facts", "title": title, "facts": facts}
+        case Note(text):
+            return {"kind": "note", "text": text}
+
+
+def plain(value: Any) -> Any:  # noqa: ANN401
+    """Numbers, arrays, lists and mappings as JSON has them."""
+    if isinstance(value, str | int | None):
+        return value
+    if hasattr(value, "items"):
+        return {key: plain(v) for key, v in value.items()}
+    if hasattr(value, "__len__"):
+        return [plain(v) for v in value]
+    if hasattr(value, "dtype"):
+        return plain(value.item()) if value.dtype.kind in "iu" else number(float(str(value)))
+    return number(value)
+
+
+def number(value: float) -> float | str | None:
+    """A number, or what stands in for one that JSON does not have."""
+    if math.isnan(value):
+        return None
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    return value

@@ -1,0 +1,45 @@
+"""Colours for numbers: one scale from zero up, one that spreads from zero to both sides.
+
+Both stay apart for colour-blind eyes: blue to yellow (after Nunez, Anderton and Renslow 2018,
+"cividis"), and blue against orange. Text on a colour is black or white, whichever reads better.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+RGB = tuple[int, int, int]
+Stops = tuple[tuple[float, RGB], ...]
+
+SEQUENTIAL: Stops = (
+    (0.0, (0, 34, 92)),
+    (0.25, (46, 76, 130)),
+    (0.5, (124, 123, 120)),
+    (0.75, (188, 170, 98)),
+    (1.0, (254, 232, 80)),
+)
+DIVERGING: Stops = (
+    (-1.0, (94, 190, 255)),
+    (-0.5, (33, 102, 172)),
+    (0.0, (38, 38, 46)),
+    (0.5, (178, 88, 16)),
+    (1.0, (255, 179, 71)),
+)
+UNSEEN = 0.02  # a share of the scale too small to colour
+
+
+def colour(fraction: float, stops: Stops) -> RGB:
+    """The colour of a value given as a fraction of the largest."""
+    at = [stop for stop, _ in stops]
+    fraction = min(max(fraction, at[0]), at[-1])
+    i = min(bisect_right(at, fraction), len(at) - 1)
+    (low, a), (high, b) = stops[i - 1], stops[i]
+    share = (fraction - low) / (high - low)
+    r, g, blue = (round(x + share * (y - x)) for x, y in zip(a, b, strict=True))
+    return r, g, blue
+
+
+def ink(background: RGB) -> RGB:
+    """Black or white, whichever reads better; luma of ITU-R BT.601."""
+    r, g, b = background
+    return (0, 0, 0) if 0.299 * r + 0.587 * g + 0.114 * b > 128 else (255, 255, 255)

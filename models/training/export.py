@@ -1,0 +1,134 @@
+"""A trained GPT as a folder in Hugging Face's GPT-2 layout, and back."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save
+from tokenizers import Tokenizer
+from torch import Tensor, nn
+
+from training.checkpoint import write_whole
+from training.errors import InputError
+from training.gpt import EPS, GPT, Sizes
+from training.tokenizer import END_ID, read_tokenizer
+
+WHOLE = {"wte": ["tokens"], "wpe": ["positions"], "ln_f": ["ln_final"]}
+BLOCK = {
+    "ln_1": ["ln1"],
+    "attn.c_attn": ["attn.q", "attn.k", "attn.v"],
+    "attn.c_proj": ["attn.out"],
+    "ln_2": ["ln2"],
+    "mlp.c_fc": ["mlp.up"],
+    "mlp.c_proj": ["mlp.down"],
+}
+CHECKED = ("model_type", "activation_function", "layer_norm_epsilon", "tie_word_embeddings")
+
+
+def config_of(sizes: Sizes) -> dict[str, Any]:
+    """The `config.json` of a GPT-2 of these sizes."""
+    return {
+        "architectures": ["GPT2LMHeadModel"],
+        "model_type": "gpt2",
+        "vocab_size": sizes.vocab,
+        "n_positions": sizes.ctx,
+        "n_embd": sizes.width,
+        "n_layer": sizes.blocks,
+        "n_head": sizes.heads,
+        "n_inner": None if sizes.ff == 4 * sizes.width else sizes.ff,
+        "activation_function": "gelu_new",
+        "layer_norm_epsilon": EPS,
+        "tie_word_embeddings": True,
+        "bos_token_id": END_ID,
+        "eos_token_id": END_ID,
+        "attn_pdrop": 0.0,
+        "embd_pdrop": 0.0,
+        "resid_pdrop": 0.0,
+        "dtype": "float32",
+    }
+
+
+def sizes_of(config: dict[str, Any]) -> Sizes:
+    """The sizes a `config.json` names; raises InputError for one that `GPT` does not compute."""
+    sizes = Sizes(
+        vocab=config["vocab_size"],
+        ctx=config["n_positions"],
+        width=config["n_embd"],
+        blocks=config["n_layer"],
+        heads=config["n_head"],
+        ff=config.get("n_inner") or 4 * config["n_embd"],
+    )
+    ours = config_of(sizes)
+    for key in CHECKED:
+        if config.get(key, ours[key]) != ours[key]:
+            raise InputError(
+                f"config.json has {key} {config[key]!r}; here it must be {ours[key]!r}"
+            )
+    return sizes
+
+
+def pieces(model: GPT) -> Iterator[tuple[str, list[nn.Module]]]:
+    """Every name of the layout with the modules whose weights, joined, it holds."""
+    for name, ours in WHOLE.items():
+        yield f"transformer.{name}", [model.get_submodule(our) for our in ours]
+    for layer, block in enumerate(model.blocks):
+        for name, ours in BLOCK.items():
+            yield f"transformer.h.{layer}.{name}", [block.get_submodule(our) for our in ours]
+
+
+def parameters(model: GPT) -> Iterator[tuple[str, list[nn.Parameter], bool]]:
+    """Every tensor's name, the parameters joined in it, and whether it is stored as [in, out]."""
+    for name, modules in pieces(model):
+        for kind, _ in modules[0].named_parameters():
+            turned = isinstance(modules[0], nn.Linear) and kind == "weight"
+            yield f"{name}.{kind}", [module.get_parameter(kind) for module in modules], turned
+
+
+@torch.no_grad()
+def tensors_of(model: GPT) -> dict[str, Tensor]:
+    """The weights under their names in the layout, float32."""
+    tensors = {}
+    for name, joined, turned in parameters(model):
+        tensor = torch.cat(list(joined)).float().cpu()
+        tensors[name] = (tensor.T if turned else tensor).contiguous()  # [out, in] -> [in, out]
+    return tensors
+
+
+@torch.no_grad()
+def fill(model: GPT, tensors: dict[str, Tensor]) -> None:
+    """Copies the layout's tensors into the model; raises InputError if one is missing or wrong."""
+    for name, joined, turned in parameters(model):
+        if name not in tensors:
+            raise InputError(f"model.safetensors has no {name}")
+        tensor = tensors[name].T if turned else tensors[name]
+        for parameter, part in zip(joined, tensor.chunk(len(joined)), strict=True):
+            if part.shape != parameter.shape:
+                raise InputError(f"{name} has the shape {list(tensors[name].shape)}, not config's")
+            parameter.copy_(part)
+
+
+def write_folder(folder: Path, model: GPT, tokenizer: Tokenizer) -> None:
+    """Writes `config.json`, `model.safetensors` and `tokenizer.json`, each whole or not at all."""
+    config = json.dumps(config_of(model.sizes), indent=2) + "\n"
+    weights = save(tensors_of(model), {"format": "pt"})
+    words = tokenizer.to_str(pretty=True)
+    write_whole(folder / "config.json", lambda file: file.write(config.encode()))
+    write_whole(folder / "model.safetensors", lambda file: file.write(weights))
+    write_whole(folder / "tokenizer.json", lambda file: file.write(words.encode()))
+
+
+def read_folder(folder: Path) -> tuple[GPT, Tokenizer]:
+    """The model and tokenizer of an exported folder; raises InputError if a file is not right."""
+    try:
+        config = json.loads((folder / "config.json").read_text("utf-8"))
+        tensors = load_file(folder / "model.safetensors")
+        model = GPT(sizes_of(config))
+    except KeyError as error:
+        raise InputError(f"{folder / 'config.json'} does not say {error}") from error
+    except (OSError, ValueError, SafetensorError) as error:
+        raise InputError(f"cannot open {folder}: {error}") from error
+    fill(model, tensors)
+    return model, read_tokenizer(folder / "tokenizer.json")
