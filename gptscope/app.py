@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from importlib import import_module
@@ -94,6 +95,7 @@ def root(
 
 def main() -> NoReturn:
     """Run the command line and end with the right status."""
+    gc.set_threshold(100_000)  # collecting while modules are imported costs 10 of 200 ms
     sys.exit(run(sys.argv[1:]))
 
 

@@ -3,8 +3,6 @@
 A command takes a `Source` or a `Target`; `with_options` puts their fields on the command line.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, fields

@@ -15,7 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gptscope.engine.cache import Cache
-from gptscope.engine.ops import activation, hide, join_heads, linear, softmax, split_heads
+from gptscope.engine.ops import (
+    activation,
+    hide,
+    join_heads,
+    linear,
+    normalize,
+    softmax,
+    split_heads,
+)
 from gptscope.model.dtypes import widen
 from gptscope.model.spec import Spec
 from gptscope.model.weights import Attention, Block, Mlp, Model, Norm
@@ -127,11 +135,12 @@ def norm(name: str, x: Array, w: Norm, step: Step) -> Array:
 def layer_norm(x: Array, w: Norm, eps: float, note: Callable[[str, Array], Array]) -> Array:
     """(x - mean) / sqrt(variance + eps) * gain + shift. Ba, Kiros and Hinton 2016."""
     mean = note("mean", x.mean(axis=-1))  # [T, d] -> [T]
-    variance = note("variance", x.var(axis=-1))  # [T, d] -> [T]
-    deviation = np.sqrt(variance + variance.dtype.type(eps))
-    y = note("normalized", (x - mean[:, None]) / deviation[:, None])
-    y = y * w.gain
-    return note("out", y if w.shift is None else y + w.shift)
+    centred = x - mean[:, None]
+    variance = note("variance", np.vecdot(centred, centred) / x.shape[-1])  # [T, d] -> [T]
+    y = note("normalized", normalize(x, mean, variance, eps)) * w.gain
+    if w.shift is not None:
+        y += w.shift
+    return note("out", y)
 
 
 def _under(name: str, hook: Callable[[str, Array], Array]) -> Callable[[str, Array], Array]:

@@ -7,7 +7,6 @@ F feed-forward width, V vocabulary; {l} is a layer and {h} a head, both counted 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 from gptscope.errors import UsageError
 
@@ -114,6 +113,8 @@ def parse(name: str) -> Address:
     pattern = re.sub(r"\.heads\.(\d+)(?=\.)", ".heads.{h}", pattern, flags=re.ASCII)
     point = BY_NAME.get(pattern) or BY_ALIAS.get(pattern)
     if point is None:
+        from difflib import get_close_matches
+
         near = get_close_matches(pattern, [*BY_NAME, *BY_ALIAS], n=1)
         hint = f"the nearest is {near[0]}" if near else None
         raise UsageError(f"no value is called {name}", hint)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gptscope.engine.erf import erf
+from gptscope.engine.rows import by_rows
 from gptscope.errors import ModelError
 
 Array = NDArray[np.floating[Any]]
@@ -15,6 +16,7 @@ Array = NDArray[np.floating[Any]]
 SQRT_2_OVER_PI = (2 / np.pi) ** 0.5
 
 
+@by_rows
 def softmax(x: Array) -> Array:
     """exp(x) / sum(exp(x)) over the last axis; -inf becomes exactly 0. Vaswani et al. 2017, eq. 1.
 
@@ -34,10 +36,18 @@ def linear(x: Array, weight: Array, bias: Array | None = None) -> Array:
     return y
 
 
+@by_rows
 def hide(scores: Array, hidden: NDArray[np.bool_], scale: float) -> Array:
     """Scores * scale, and -inf where hidden: [H, T, S]. Vaswani et al. 2017, section 3.2.3."""
     y = scores * scores.dtype.type(scale)
     np.copyto(y, -np.inf, where=hidden)
+    return y
+
+
+def normalize(x: Array, mean: Array, variance: Array, eps: float) -> Array:
+    """(x - mean) / sqrt(variance + eps): [T, d], with a mean and a variance for each row."""
+    y: Array = x - mean[:, None]
+    y /= np.sqrt(variance + variance.dtype.type(eps))[:, None]
     return y
 
 
@@ -51,11 +61,13 @@ def join_heads(x: Array) -> Array:
     return x.swapaxes(0, 1).reshape(x.shape[1], -1)
 
 
+@by_rows
 def gelu(x: Array) -> Array:
     """X Phi(x), exact. Hendrycks and Gimpel 2016."""
     return (0.5 * x * (1 + erf(x * 0.5**0.5))).astype(x.dtype)
 
 
+@by_rows
 def gelu_tanh(x: Array, slope: float = SQRT_2_OVER_PI) -> Array:
     """0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), GPT-2's form. Hendrycks and Gimpel 2016."""
     y = x * x
@@ -75,6 +87,7 @@ def sigmoid(x: Array) -> Array:
     return y
 
 
+@by_rows
 def silu(x: Array, slope: float = 1.0) -> Array:
     """X sigmoid(slope x). Ramachandran et al. 2017."""
     return x * sigmoid(slope * x)

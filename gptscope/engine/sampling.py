@@ -63,7 +63,7 @@ def distribution(logits: Array, how: Sampling) -> Array:
     scaled = logits.astype(np.float64)
     p = softmax((scaled - scaled.max()) / how.temperature)
     if how.top_k is not None and how.top_k < len(p):
-        p = _keep(p, ranked(p)[: how.top_k])
+        p = _keep(p, ranked(p, how.top_k))
     if how.top_p is not None:
         order = ranked(p)
         reached = np.searchsorted(np.cumsum(p[order]), how.top_p)

@@ -90,6 +90,7 @@ class Blocks(Sequence[Block]):
     def __init__(self, stored: Sequence[Block], dtype: np.dtype[Any]) -> None:
         """Hold the stored arrays, which may be views of a mapped file."""
         self._stored, self._dtype = stored, dtype
+        self._wide_enough: set[int] = set()
 
     def __len__(self) -> int:
         """L."""
@@ -103,18 +104,24 @@ class Blocks(Sequence[Block]):
         """One block, widened; or some of them, still as stored."""
         if isinstance(index, slice):
             return Blocks(self._stored[index], self._dtype)
-        return widened(self._stored[index], self._dtype)
+        block = self._stored[index]
+        if index in self._wide_enough:
+            return block
+        wide = widened(block, self._dtype)
+        if wide is block:
+            self._wide_enough.add(index)
+        return wide
 
 
 def widened(part: P, dtype: np.dtype[Any]) -> P:
-    """The same part with every array in it widened to at least `dtype`."""
+    """The part with every array in it widened to at least `dtype`; itself if none had to be."""
     if isinstance(part, np.ndarray):
         return widen(part, dtype)  # type: ignore[return-value]
-    if is_dataclass(part) and not isinstance(part, type):
-        return replace(
-            part, **{f.name: widened(getattr(part, f.name), dtype) for f in fields(part)}
-        )
-    return part
+    if not is_dataclass(part) or isinstance(part, type):
+        return part
+    old = {f.name: getattr(part, f.name) for f in fields(part)}
+    new = {name: widened(value, dtype) for name, value in old.items()}
+    return part if all(new[name] is old[name] for name in old) else replace(part, **new)
 
 
 def count(part: object) -> int:

@@ -12,7 +12,6 @@ from rich.cells import cell_len, set_cell_size
 from rich.color import Color
 from rich.console import Console, JustifyMethod, RenderableType
 from rich.style import Style
-from rich.table import Table as RichTable
 from rich.text import Text
 
 from gptscope.glyphs import token_glyphs, visible
@@ -95,6 +94,8 @@ def title(text: str) -> Iterator[Text]:
 
 def table(part: Table, to: Console, screen: Screen) -> Iterator[RenderableType]:
     """A table; long cells are folded, so nothing is cut."""
+    from rich.table import Table as RichTable
+
     yield from title(part.title)
     box = SIMPLE_HEAD if screen.unicode else ASCII2
     out = RichTable(box=box, header_style="bold", pad_edge=False, show_edge=False)
