@@ -1,7 +1,7 @@
 """Colours for numbers: one scale from zero up, one that spreads from zero to both sides.
 
-Both stay apart for colour-blind eyes: blue to yellow (after Nunez, Anderton and Renslow 2018,
-"cividis"), and blue against orange. Text on a colour is black or white, whichever reads better.
+Both stay apart for colour-blind eyes: violet to yellow (after "viridis", van der Walt and Smith
+2015), and blue against orange. Text on a colour is black or white, whichever reads better.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ RGB = tuple[int, int, int]
 Stops = tuple[tuple[float, RGB], ...]
 
 SEQUENTIAL: Stops = (
-    (0.0, (0, 34, 92)),
-    (0.25, (46, 76, 130)),
-    (0.5, (124, 123, 120)),
-    (0.75, (188, 170, 98)),
-    (1.0, (254, 232, 80)),
+    (0.0, (68, 1, 84)),
+    (0.25, (59, 82, 139)),
+    (0.5, (33, 145, 140)),
+    (0.75, (94, 201, 98)),
+    (1.0, (253, 231, 37)),
 )
 DIVERGING: Stops = (
     (-1.0, (94, 190, 255)),

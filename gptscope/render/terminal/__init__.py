@@ -1,0 +1,92 @@
+"""A view on a terminal: the only owner of colours. Every cell is plain text, never markup."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Any
+
+from rich.cells import cell_len, set_cell_size
+from rich.console import Console
+from rich.text import Text
+
+from gptscope.glyphs import visible
+from gptscope.render.numbers import formatter
+from gptscope.render.terminal.cells import title
+from gptscope.render.terminal.grids import grid
+from gptscope.view import Facts, Grid, Note, Part, Table, View
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.console import RenderableType
+
+    from gptscope.render.screen import Screen
+
+ASCII = str.maketrans({"·": "_", "↵": "$", "⇥": ">", "█": "#", "…": "~", "─": "-"})
+
+
+def render(view: View, screen: Screen) -> str:
+    """The view as text, with escape codes where the place has colours."""
+    out = io.StringIO()
+    draw(view, console(screen, out), screen)
+    text = out.getvalue()
+    return text if screen.unicode else text.translate(ASCII)
+
+
+def picture(view: View, screen: Screen, form: str) -> str:
+    """The view as an SVG in full colour; the same view gives the same text."""
+    to = console(screen, io.StringIO(), record=True, color_system="truecolor", no_color=False)
+    draw(view, to, screen)
+    return to.export_svg(title=f"gptscope {view.command}", code_format=form, unique_id="gptscope")
+
+
+def console(screen: Screen, out: io.StringIO, **options: Any) -> Console:  # noqa: ANN401
+    """A console that obeys NO_COLOR, FORCE_COLOR and TERM, and never reads markup."""
+    forced = True if screen.terminal else None
+    plain: dict[str, Any] = {"markup": False, "emoji": False, "highlight": False}
+    return Console(file=out, width=screen.width, force_terminal=forced, **plain, **options)
+
+
+def draw(view: View, to: Console, screen: Screen) -> None:
+    """Print what was fed, then every part."""
+    if view.input:
+        to.print(fed(view), style="dim", soft_wrap=False)
+    for i, part in enumerate(view.parts):
+        if i or view.input:
+            to.print()
+        for piece in pieces(part, to, screen):
+            to.print(piece)
+
+
+def fed(view: View) -> Text:
+    """What the model was really given."""
+    given, model = view.input or {}, view.model or {}
+    ids = " ".join(map(str, given["ids"][:24])) + (" …" if len(given["ids"]) > 24 else "")
+    before = f"{given['prepended']} prepended" if given["prepended"] else "nothing prepended"
+    n = len(given["ids"])
+    return Text(f"{visible(model['name'])} · {n} token{'s' * (n != 1)}: {ids} ({before})")
+
+
+def pieces(part: Part, to: Console, screen: Screen) -> Iterator[RenderableType]:
+    """What is printed for one part."""
+    match part:
+        case Table():
+            from gptscope.render.terminal.tables import table
+
+            yield from table(part, to, screen)
+        case Grid():
+            yield from grid(part, to)
+        case Facts():
+            yield from facts(part)
+        case Note():
+            yield Text(visible(part.text))
+
+
+def facts(part: Facts) -> Iterator[RenderableType]:
+    """Name and value, one a line."""
+    yield from title(part.title)
+    wide = max(cell_len(visible(column.name)) for column, _ in part.pairs)
+    for column, value in part.pairs:
+        number = formatter(column.kind, [value])
+        shown = visible(value, keep="\n") if isinstance(value, str) else number(value)
+        yield Text(f"{set_cell_size(visible(column.name), wide)}  {shown}")
