@@ -33,11 +33,9 @@ class Tokenizer:
     def __init__(self, tokenizer: tokenizers.Tokenizer) -> None:
         """Wrap a tokenizer of the `tokenizers` library."""
         self._tokenizer = tokenizer
-        self._special = {
-            i: token.content for i, token in tokenizer.get_added_tokens_decoder().items()
-        }
-        self._byte_of = byte_alphabet()
-        self.n_vocab = tokenizer.get_vocab_size()
+        self._added = tokenizer.get_added_tokens_decoder()
+        byte_level = isinstance(tokenizer.decoder, tokenizers.decoders.ByteLevel)
+        self._byte_of = byte_alphabet() if byte_level else {}
 
     def encode(self, text: str, *, bare: bool = False) -> list[int]:
         """The ids of a text, with what the tokenizer's own rules put around it, unless `bare`.
@@ -60,14 +58,12 @@ class Tokenizer:
 
     def bytes_of(self, token_id: int) -> bytes:
         """The bytes that one token stands for; an id without a token has none."""
-        if token_id in self._special:
-            return self._special[token_id].encode()
+        if token_id in self._added:
+            return self._added[token_id].content.encode()
         piece = self._tokenizer.id_to_token(token_id)
         if piece is None:
             return b""
-        if all(c in self._byte_of for c in piece):
-            return bytes(self._byte_of[c] for c in piece)
-        return piece.encode()
+        return b"".join(self._byte_of.get(c) or c.encode() for c in piece)
 
     def text_of(self, token_id: int) -> str:
         """One token alone; bytes that are not a whole character are written <0xNN>."""
@@ -81,7 +77,8 @@ class Tokenizer:
         for i in ids:
             data = self.bytes_of(i)
             end = start + len(data)
-            tokens.append(Token(i, self.text_of(i), data, start, end, i in self._special))
+            special = i in self._added and self._added[i].special
+            tokens.append(Token(i, self.text_of(i), data, start, end, special))
             start = end
         return tokens
 
@@ -117,14 +114,15 @@ def load_tokenizer(path: Path) -> Tokenizer | None:
         raise ModelError(f"{path} is not a tokenizer that can be read: {fault}") from fault
 
 
-def byte_alphabet() -> dict[str, int]:
+def byte_alphabet() -> dict[str, bytes]:
     """The character that byte-level BPE writes for each byte (GPT-2's encoder.py), turned around.
 
     Bytes that print stand for themselves; the others are numbered upwards from U+0100.
     """
     printing = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     hidden = [b for b in range(0x100) if b not in printing]
-    return {chr(b): b for b in printing} | {chr(0x100 + i): b for i, b in enumerate(hidden)}
+    shown = [*map(chr, printing), *(chr(0x100 + i) for i in range(len(hidden)))]
+    return {char: bytes([b]) for char, b in zip(shown, printing + hidden, strict=True)}
 
 
 def _show_byte(fault: UnicodeError) -> tuple[str, int]:

@@ -52,7 +52,9 @@ def command(
 
     how = Sampling(0.0 if greedy else temperature, top_k, top_p)
     run = start(source, may_be_empty=True)
-    run = replace(run, ids=prompt_ids(run.model, run.ids))
+    run = replace(
+        run, ids=prompt_ids(run.model, run.ids), prepended=run.prepended or int(not run.ids)
+    )
     drawn = draws(run.model, run.ids, max_new_tokens, how, seed)
     if steps or target.output or chosen_format(target) != "table":
         show(View("generate", parts(list(drawn), run, (how, seed)), **run.about), target)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -71,6 +72,10 @@ class Trace:
 
     def names(self) -> tuple[str, ...]:
         """The full names of all values that were kept, in the order of the pass."""
+        return self._names
+
+    @cached_property
+    def _names(self) -> tuple[str, ...]:
         names = (
             BY_KEY[key].name.format(l=layer, h=head)
             for key, layer in self.values

@@ -19,6 +19,7 @@ from gptscope.render.terminal.cells import LABEL, NUMBERS, has_colours, label, t
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
     from rich.console import Console, JustifyMethod, RenderableType
 
     from gptscope.render.screen import Screen

@@ -1,0 +1,57 @@
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+from gptscope.app import COMMANDS, loaded
+from gptscope.render import RENDERERS
+from tests.helpers.printed import same_but_for_rounding
+
+ROOT = Path(__file__).parents[1]
+
+
+def make_docs():
+    spec = importlib.util.spec_from_file_location("make_docs", ROOT / "docs" / "make_docs.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def pages():
+    return make_docs().pages()
+
+
+def test_written_pages_are_those_the_program_writes_now(pages):
+    stale = [
+        path
+        for path, text in pages.items()
+        if not same_but_for_rounding((ROOT / path).read_text("utf-8"), text)
+    ]
+    assert stale == [], "run: python docs/make_docs.py"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_is_in_the_readme(name):
+    assert f"gptscope {name}" in (ROOT / "README.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_has_a_line_of_help(name):
+    assert all(param.help for param in loaded(name).params)
+
+
+@pytest.mark.parametrize("name", RENDERERS)
+def test_every_format_is_described(name):
+    assert f"| `{name}` |" in (ROOT / "docs" / "formats.md").read_text("utf-8")
+
+
+def test_links_of_the_readme_lead_somewhere():
+    links = re.findall(r"\]\(([^)#]+)\)", (ROOT / "README.md").read_text("utf-8"))
+    assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+def test_python_of_the_readme_runs():
+    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)
+    exec(compile(code, "README.md", "exec"), {})  # noqa: S102
