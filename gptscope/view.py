@@ -32,7 +32,7 @@ class Column:
     kind: Kind = "text"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Table:
     """Rows of cells under named columns; None is an empty cell."""
 
@@ -41,7 +41,7 @@ class Table:
     rows: Sequence[Sequence[Any]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Grid:
     """A matrix of one kind of number, labelled on two sides; NaN where there is nothing."""
 
@@ -53,7 +53,7 @@ class Grid:
     row_kind: Kind = "token"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Facts:
     """A few named values."""
 
@@ -71,7 +71,7 @@ class Note:
 Part = Table | Grid | Facts | Note
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class View:
     """The answer of one command: what was asked of which model, and the parts that answer it."""
 

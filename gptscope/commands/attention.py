@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gptscope.commands.options import Head, Layer, Source, Target, TokenAt, with_options
-from gptscope.commands.session import Run, show, start
+from gptscope.commands.output import show
+from gptscope.commands.session import Run, start
 from gptscope.errors import check_index
 from gptscope.glyphs import token_glyphs
 from gptscope.view import Column, Grid, Kind, Note, Table, View

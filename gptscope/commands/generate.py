@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gptscope.commands.options import Source, Target, with_options
+from gptscope.commands.output import chosen_format, emit, show
 from gptscope.commands.sampling import Temperature, TopK, TopP
-from gptscope.commands.session import Run, chosen_format, emit, show, start, token_text
+from gptscope.commands.session import Run, start, token_text
 from gptscope.errors import ModelError
 from gptscope.glyphs import token_glyphs, visible
 from gptscope.view import Column, Facts, Table, View

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gptscope.commands.options import Layer, Source, Target, TokenAt, Top, with_options
-from gptscope.commands.session import Run, show, start
+from gptscope.commands.output import show
+from gptscope.commands.session import Run, start
 from gptscope.errors import check_index
 from gptscope.glyphs import token_glyphs
 from gptscope.view import Column, Facts, Table, View

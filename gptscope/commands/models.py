@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from gptscope.commands.options import Target, with_options
-from gptscope.commands.session import about_model, show
+from gptscope.commands.output import show
+from gptscope.commands.session import about_model
 from gptscope.view import Column, Note, Table, View
 
 HEADS = {

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gptscope.commands.options import Source, Target, Top, with_options
+from gptscope.commands.output import show
 from gptscope.commands.sampling import Temperature, TopK, TopP
-from gptscope.commands.session import Run, show, start, token_text
+from gptscope.commands.session import Run, start, token_text
 from gptscope.errors import UsageError, check_index
 from gptscope.glyphs import token_glyphs
 from gptscope.view import Column, Facts, Table, View

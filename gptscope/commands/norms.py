@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gptscope.commands.options import Source, Target, TokenAt, with_options
-from gptscope.commands.session import Run, show, start
+from gptscope.commands.output import show
+from gptscope.commands.session import Run, start
 from gptscope.errors import check_index
 from gptscope.view import Column, Note, Table, View
 

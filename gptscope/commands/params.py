@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from gptscope.commands.options import Target, with_options
-from gptscope.commands.session import show
+from gptscope.commands.output import show
 from gptscope.model.params import ParameterCount, n_params
 from gptscope.view import Column, Facts, Table, View
 

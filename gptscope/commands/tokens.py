@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from gptscope.commands.options import Source, Target, with_options
-from gptscope.commands.session import Run, show, start
+from gptscope.commands.output import show
+from gptscope.commands.session import Run, start
 from gptscope.tokens import Token
 from gptscope.view import Column, Note, Table, View
 

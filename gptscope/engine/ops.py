@@ -39,15 +39,8 @@ def linear(x: Array, weight: Array, bias: Array | None = None) -> Array:
 @by_rows
 def hide(scores: Array, hidden: NDArray[np.bool_], scale: float) -> Array:
     """Scores * scale, and -inf where hidden: [H, T, S]. Vaswani et al. 2017, section 3.2.3."""
-    y = scores * scores.dtype.type(scale)
+    y = scores * scale
     np.copyto(y, -np.inf, where=hidden)
-    return y
-
-
-def normalize(x: Array, mean: Array, variance: Array, eps: float) -> Array:
-    """(x - mean) / sqrt(variance + eps): [T, d], with a mean and a variance for each row."""
-    y: Array = x - mean[:, None]
-    y /= np.sqrt(variance + variance.dtype.type(eps))[:, None]
     return y
 
 

@@ -47,7 +47,7 @@ def trace(model: Model, ids: Iterable[int], keep: Sequence[str] | None = None) -
     return Trace(tuple(tokens.tolist()), model.spec, values)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Trace:
     """The values of one pass, by name: `trace["layers.0.heads.1.q"]`, `trace.layers[0].ln1.out`."""
 
@@ -103,7 +103,7 @@ class Trace:
         return value
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Scope:
     """The values under one name; `layers.0` has `ln1`, which has `mean`."""
 
@@ -131,7 +131,7 @@ class Scope:
         return sorted(names)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Group(Sequence[Scope]):
     """The layers of a pass, or the heads of a layer."""
 
@@ -157,7 +157,7 @@ class Group(Sequence[Scope]):
 def as_transformer_lens(address: Address, value: Array, eps: float) -> Array:
     """The value as TransformerLens has it, without the batch: positions first; a norm's scale."""
     if address.point.key.endswith(".variance"):
-        return np.sqrt(value + value.dtype.type(eps))[:, None]  # [T] -> [T, 1]
+        return np.sqrt(value + eps)[:, None]  # [T] -> [T, 1]
     if address.point.axes == "T d_h":
         return value.swapaxes(0, 1)  # [H, T, d_h] -> [T, H, d_h]
     return value

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Checkpoint:
     """What one file holds: its tensors by name, and the strings of its metadata."""
 

@@ -20,7 +20,7 @@ P = TypeVar("P")
 FLOAT32 = np.dtype(np.float32)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Linear:
     """X W + b."""
 
@@ -28,7 +28,7 @@ class Linear:
     bias: Array | None  # [out]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Norm:
     """Gain and shift of a normalisation."""
 
@@ -36,7 +36,7 @@ class Norm:
     shift: Array | None  # [d]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Attention:
     """Queries, keys and values of all heads side by side, and the output matrix."""
 
@@ -47,7 +47,7 @@ class Attention:
     scale: float  # what q k' is multiplied by: 1/sqrt(d_h) in the 2017 paper
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Mlp:
     """The feed-forward layer."""
 
@@ -55,7 +55,7 @@ class Mlp:
     down: Linear  # [F, d]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Block:
     """One of the L blocks."""
 
@@ -65,7 +65,7 @@ class Block:
     mlp: Mlp
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Model:
     """Everything that a pass needs. The large tables stay as they lie in the file."""
 

@@ -116,7 +116,7 @@ def head(config: Config, tensors: Tensors, token_table: NDArray[Any]) -> tuple[N
     return table.T, tied
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Layout:
     """How this file stores its matrices: [in, out] (Conv1D) or [out, in] (Linear); with biases?"""
 
