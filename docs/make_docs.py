@@ -84,7 +84,7 @@ def hook_points_page() -> str:
 Written by `python docs/make_docs.py` from `gptscope.HOOK_POINTS`. T tokens, S tokens seen, d width,
 d_h head width, F feed-forward width, V vocabulary; layers `{{l}}` and heads `{{h}}` count from 0.
 
-`trace["layers.0.heads.1.q"]` and `trace.layers[0].heads[1].q` are one head. The TransformerLens name
+`trace["layers.0.heads.1.q"]` and `trace.layers[0].heads[1].q` are one head. TransformerLens' name
 works wherever a name does and gives all heads with its axes: positions first for q, k, v and z
 ([T, H, d_h]), heads first for the patterns ([H, T, S]); `hook_scale` is sqrt(variance + eps).
 

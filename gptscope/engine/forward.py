@@ -20,7 +20,6 @@ from gptscope.engine.ops import (
     hide,
     join_heads,
     linear,
-    normalize,
     softmax,
     split_heads,
 )

@@ -157,7 +157,8 @@ class Group(Sequence[Scope]):
 def as_transformer_lens(address: Address, value: Array, eps: float) -> Array:
     """The value as TransformerLens has it, without the batch: positions first; a norm's scale."""
     if address.point.key.endswith(".variance"):
-        return np.sqrt(value + eps)[:, None]  # [T] -> [T, 1]
+        scale: Array = np.sqrt(value + eps)[:, None]  # [T] -> [T, 1]
+        return scale
     if address.point.axes == "T d_h":
         return value.swapaxes(0, 1)  # [H, T, d_h] -> [T, H, d_h]
     return value
