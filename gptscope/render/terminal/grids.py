@@ -46,7 +46,7 @@ def grid(part: Grid, to: Console) -> Iterator[RenderableType]:
             line.append(f"{text:>{wide - 1}} ", shade(float(value), scale, stops))
         yield line
     if has_colours(to):
-        yield Text(" " * side) + legend(part, scale, stops)
+        yield legend(part, scale, stops)
     if first:
         yield Text(left_out(first, len(heads)))
 
