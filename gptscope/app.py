@@ -102,17 +102,21 @@ def main() -> NoReturn:
 def run(args: Sequence[str]) -> int:
     """Call the program; what a user can mend becomes one sentence, a closed pipe ends quietly."""
     try:
-        return program(args)
+        status = program(args)
     except GptscopeError as fault:
         return complain(fault.message, fault.hint, fault.status)
     except CommandLineError as fault:
+        message = fault.format_message()  # none where the help was shown instead
         where = fault.ctx.command_path if fault.ctx else "gptscope"
-        return complain(fault.format_message(), f"{where} --help", Status.USAGE)
+        return complain(message, f"{where} --help", Status.USAGE) if message else Status.USAGE
     except (KeyboardInterrupt, typer.Abort):
-        return complain("interrupted", None, Status.INTERRUPTED)
+        status = Status.INTERRUPTED
     except ClosedPipe:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at exit
         return Status.DONE
+    if status == Status.INTERRUPTED:  # typer may have made a status of the interrupt already
+        complain("interrupted", None, status)
+    return status
 
 
 def program(args: Sequence[str]) -> int:

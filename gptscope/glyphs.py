@@ -4,6 +4,7 @@ A character that would move the cursor, reorder text or vanish is shown by its n
 spaces and line ends carry meaning and get a glyph of their own.
 """
 
+import re
 import unicodedata
 
 TOKEN_GLYPHS = {" ": "·", "\n": "↵", "\t": "⇥"}
@@ -18,7 +19,9 @@ def visible(text: str, keep: str = "") -> str:
 
 
 def token_glyphs(text: str) -> str:
-    """A token's text with its spaces, tabs and line ends visible."""
+    """A token's text with its spaces, tabs and line ends visible; `<id 7>` stays as it is."""
+    if re.fullmatch(r"<id \d+>", text):
+        return text
     return "".join(TOKEN_GLYPHS.get(c) or _safe(c) for c in text)
 
 

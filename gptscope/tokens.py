@@ -32,6 +32,8 @@ class Tokenizer:
 
     def __init__(self, tokenizer: tokenizers.Tokenizer) -> None:
         """Wrap a tokenizer of the `tokenizers` library."""
+        tokenizer.no_truncation()  # a file may ask for either, in silence
+        tokenizer.no_padding()
         self._tokenizer = tokenizer
         self._added = tokenizer.get_added_tokens_decoder()
         byte_level = isinstance(tokenizer.decoder, tokenizers.decoders.ByteLevel)
@@ -60,16 +62,20 @@ class Tokenizer:
         """The bytes that one token stands for; an id without a token has none."""
         if token_id in self._added:
             return self._added[token_id].content.encode()
-        piece = self._tokenizer.id_to_token(token_id)
+        piece = self._piece(token_id)
         if piece is None:
             return b""
         return b"".join(self._byte_of.get(c) or c.encode() for c in piece)
 
     def text_of(self, token_id: int) -> str:
         """One token alone; bytes that are not a whole character are written <0xNN>."""
-        if self._tokenizer.id_to_token(token_id) is None:
+        if self._piece(token_id) is None:
             return f"<id {token_id}>"
         return self.bytes_of(token_id).decode(errors="show_byte")
+
+    def _piece(self, token_id: int) -> str | None:
+        known = 0 <= token_id < 1 << 32  # what the library can be asked for
+        return self._tokenizer.id_to_token(token_id) if known else None
 
     def tokens(self, ids: Sequence[int]) -> list[Token]:
         """Every token of these ids with its bytes and its place."""

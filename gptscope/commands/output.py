@@ -24,7 +24,7 @@ def show(view: View, target: Target) -> None:
     """
     fmt = chosen_format(target)
     if target.output is None:
-        emit(render(view, fmt, screen_of(sys.stdout)))
+        emit(render(view, fmt, Screen() if sys.stdout is None else screen_of(sys.stdout)))
         return
     if target.output.exists() and not target.force:
         raise UsageError(f"{target.output} is there already", hint="--force overwrites it")
@@ -36,13 +36,18 @@ def emit(text: str) -> None:
 
     Raises:
         ClosedPipe: nobody reads any more.
+        GptscopeError: it cannot be written: the disk is full, or there is no standard output.
     """
+    if sys.stdout is None:
+        raise GptscopeError("standard output is closed")
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
     except BrokenPipeError:
         raise ClosedPipe from None
+    except OSError as fault:
+        raise GptscopeError(f"standard output cannot be written: {fault.strerror}") from fault
 
 
 def chosen_format(target: Target) -> str:
@@ -60,10 +65,16 @@ def write(path: Path, text: str) -> None:
     Raises:
         GptscopeError: the place cannot be written.
     """
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    if path.is_dir():
+        raise GptscopeError(f"{path} cannot be written: it is a folder")
+    if path.exists() and not path.is_file():  # a pipe or a device
+        path.write_text(text, "utf-8")
+        return
+    target = path.resolve()  # a link stays a link
+    part = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         part.write_text(text, "utf-8")
-        part.replace(path)
+        part.replace(target)
     except OSError as fault:
         raise GptscopeError(f"{path} cannot be written: {fault.strerror}") from fault
     finally:

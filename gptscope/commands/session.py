@@ -66,11 +66,14 @@ def start(source: Source, *, may_be_empty: bool = False) -> Run:
         raise UsageError("give one of TEXT, --file and --ids, not several")
     if not given and not may_be_empty:
         raise UsageError("there is no text", hint='give one in quotes: "Lily wanted to play"')
+    import numpy as np
+
     from gptscope.model.load import load
 
     model = load(source.model, source.dtype)
+    np.seterr(all="ignore")  # NaN and infinities are shown as such; a warning says nothing more
     if source.ids is not None:
-        return Run(model, parse_ids(source.ids), None, 0)
+        return Run(model, parse_ids(source.ids, model), None, 0)
     text = read_text(source)
     if not text and may_be_empty:
         return Run(model, (), None, 0)
@@ -89,9 +92,6 @@ def encoded(model: Model, text: str) -> Run:
     ids = model.tokenizer.encode(text)
     bare = model.tokenizer.encode(text, bare=True)
     prepended = max(0, len(ids) - len(bare)) if ids[-len(bare) :] == bare else 0
-    from gptscope.engine.ids import checked_ids
-
-    checked_ids(model.spec, ids)
     return Run(model, tuple(ids), text, prepended)
 
 
@@ -111,18 +111,23 @@ def read_text(source: Source) -> str:
         raise GptscopeError(f"{source.file} cannot be read as UTF-8 text: {fault}") from fault
 
 
-def parse_ids(text: str) -> tuple[int, ...]:
-    """`643,414,266` as numbers.
+def parse_ids(text: str, model: Model) -> tuple[int, ...]:
+    """`643,414,266` as token ids of this model.
 
     Raises:
-        UsageError: it is something else.
+        UsageError: it is something else, or one is outside the vocabulary.
     """
+    from gptscope.engine.ids import in_vocabulary
+
     try:
-        return tuple(int(part) for part in text.replace(" ", ",").split(",") if part)
+        ids = [int(part) for part in text.replace(" ", ",").split(",") if part]
     except ValueError:
         raise UsageError(
             f"--ids takes whole numbers with commas between them, not {text!r}"
         ) from None
+    if not ids:
+        raise UsageError("--ids holds no token id")
+    return tuple(in_vocabulary(model.spec, ids).tolist())
 
 
 def token_text(model: Model, token_id: int) -> str:

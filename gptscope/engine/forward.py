@@ -68,7 +68,7 @@ def residual_stream(
 ) -> Array:
     """Token ids [T] -> what the last block leaves [T, d]."""
     at = np.arange(len(ids)) + (cache.length if cache else 0)
-    hidden = np.arange(at[-1] + 1) > at[:, None]  # [T] -> [T, S]
+    hidden = (np.arange(at[-1] + 1) > at[:, None]) & model.spec.causal  # [T] -> [T, S]
     x = hook("token_embeddings", widen(model.token_table[ids], model.dtype))  # [T] -> [T, d]
     if model.position_table is not None:
         x = x + hook("position_embeddings", widen(model.position_table[at], model.dtype))
@@ -97,6 +97,13 @@ def pre_norm(x: Array, w: Block, step: Step) -> Array:
     """Norm before each part: GPT-2, where Vaswani et al. 2017 have it after."""
     x = step.hook("resid_after_attn", x + attention(norm("ln1", x, w.ln1, step), w.attention, step))
     return x + mlp(norm("ln2", x, w.ln2, step), w.mlp, step)
+
+
+def post_norm(x: Array, w: Block, step: Step) -> Array:
+    """Norm after each sum, LN(x + Sublayer(x)): Vaswani et al. 2017, section 3.1."""
+    x = norm("ln1", x + attention(x, w.attention, step), w.ln1, step)
+    x = step.hook("resid_after_attn", x)
+    return norm("ln2", x + mlp(x, w.mlp, step), w.ln2, step)
 
 
 def attention(x: Array, w: Attention, step: Step) -> Array:
@@ -149,4 +156,7 @@ def _under(name: str, hook: Callable[[str, Array], Array]) -> Callable[[str, Arr
 NORMS: Mapping[str, Callable[[Array, Norm, float, Callable[[str, Array], Array]], Array]] = {
     "layer_norm": layer_norm,
 }
-WIRINGS: Mapping[str, Callable[[Array, Block, Step], Array]] = {"pre_norm": pre_norm}
+WIRINGS: Mapping[str, Callable[[Array, Block, Step], Array]] = {
+    "pre_norm": pre_norm,
+    "post_norm": post_norm,
+}

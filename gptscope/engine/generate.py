@@ -16,6 +16,8 @@ from gptscope.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from numpy.random import Generator
+
     from gptscope.model.weights import Model
 
 CANDIDATES = 5
@@ -87,10 +89,20 @@ def prompt_ids(model: Model, ids: Iterable[int]) -> tuple[int, ...]:
 def draws(
     model: Model, prompt: tuple[int, ...], max_new_tokens: int, how: Sampling, seed: int
 ) -> Iterator[Draw]:
-    """The steps one by one, as they are made; keys and values of earlier tokens are kept."""
+    """The steps one by one, as they are made; keys and values of earlier tokens are kept.
+
+    Raises:
+        UsageError: a setting out of its range, before the first step.
+    """
     if max_new_tokens < 1:
         raise UsageError(f"max-new-tokens {max_new_tokens} must be 1 or more")
-    rng, cache = create_rng(seed), Cache(model.spec, model.dtype)
+    return _draws(model, prompt, max_new_tokens, how, create_rng(seed))
+
+
+def _draws(
+    model: Model, prompt: tuple[int, ...], max_new_tokens: int, how: Sampling, rng: Generator
+) -> Iterator[Draw]:
+    cache = Cache(model.spec, model.dtype)
     new = np.array(prompt, np.int64)
     for step in range(max_new_tokens):
         x = residual_stream(model, new, cache=cache)

@@ -103,16 +103,21 @@ class Address:
     by_alias: bool = False
 
 
+def is_norm(name: str) -> bool:
+    """Whether this is a norm's name, with values under it: `layers.0.ln1`, `ln_final`."""
+    return bool(re.fullmatch(r"(layers\.\d+\.ln[12]|ln_final)", name, flags=re.ASCII))
+
+
 def parse(name: str) -> Address:
     """The address of a full name (`layers.0.heads.1.q`) or of its TransformerLens alias.
 
     Raises:
         UsageError: nothing is called so; it names the nearest.
     """
-    pattern = re.sub(r"^(layers|blocks)\.(\d+)(?=\.)", r"\1.{l}", name, flags=re.ASCII)
-    pattern = re.sub(r"\.heads\.(\d+)(?=\.)", ".heads.{h}", pattern, flags=re.ASCII)
+    pattern = re.sub(r"^(layers|blocks)\.(\d{1,9})(?=\.)", r"\1.{l}", name, flags=re.ASCII)
+    pattern = re.sub(r"\.heads\.(\d{1,9})(?=\.)", ".heads.{h}", pattern, flags=re.ASCII)
     point = BY_NAME.get(pattern) or BY_ALIAS.get(pattern)
-    if point is None:
+    if point is None or "{" in name:
         from difflib import get_close_matches
 
         near = get_close_matches(pattern, [*BY_NAME, *BY_ALIAS], n=1)

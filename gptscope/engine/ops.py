@@ -88,7 +88,7 @@ def silu(x: Array, slope: float = 1.0) -> Array:
 
 def softplus(x: Array) -> Array:
     """log(1 + exp(x)), which cannot overflow."""
-    return np.logaddexp(x, x.dtype.type(0))
+    return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
 
 
 def relu(x: Array) -> Array:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gptscope.engine.ops import softmax
-from gptscope.errors import UsageError
+from gptscope.errors import ModelError, UsageError
 
 Array = NDArray[np.floating[Any]]
 
@@ -50,38 +50,52 @@ def probabilities(
 
     Raises:
         UsageError: a setting out of its range.
+        ModelError: a logit is NaN or infinite.
     """
     return distribution(logits, Sampling(temperature, top_k, top_p))
 
 
 def distribution(logits: Array, how: Sampling) -> Array:
-    """The probabilities [V] that these settings draw from, in float64."""
+    """The probabilities [V] that these settings draw from, in float64.
+
+    Raises:
+        ModelError: a logit is NaN or infinite.
+    """
+    if not np.isfinite(logits.max()):  # -inf, for a token that may not come, is no fault
+        raise ModelError("the logits hold NaN or infinity, so nothing can be drawn from them")
     if how.temperature == 0:
         one_hot = np.zeros(len(logits))
         one_hot[np.argmax(logits)] = 1.0
         return one_hot
-    scaled = logits.astype(np.float64)
-    p = softmax((scaled - scaled.max()) / how.temperature)
+    exact = logits.astype(np.float64)
+    with np.errstate(over="ignore"):  # a tiny temperature: all but the best become -inf
+        p = softmax((exact - exact.max()) / how.temperature)
     if how.top_k is not None and how.top_k < len(p):
-        p = _keep(p, ranked(p, how.top_k))
-    if how.top_p is not None:
-        order = ranked(p)
+        p = _keep(p, ranked(exact, how.top_k))
+    if how.top_p is not None and how.top_p < 1:
+        order = ranked(exact)
         reached = np.searchsorted(np.cumsum(p[order]), how.top_p)
         p = _keep(p, order[: reached + 1])  # the token that reaches p stays
     return p
 
 
-def ranked(p: Array, count: int | None = None) -> NDArray[np.int64]:
-    """Ids from likely to unlikely, the lower id first among equals; the first `count` of them."""
-    if count is None or count >= len(p):
-        return np.argsort(-p, kind="stable")
-    limit = np.partition(p, len(p) - count)[len(p) - count]
-    likely = np.flatnonzero(p >= limit)
-    return likely[np.argsort(-p[likely], kind="stable")][:count]
+def ranked(scores: Array, count: int | None = None) -> NDArray[np.int64]:
+    """Ids from high to low, the lower id first among equals; the first `count` of them."""
+    if count is None or count >= len(scores):
+        return np.argsort(-scores, kind="stable")
+    limit = np.partition(scores, len(scores) - count)[len(scores) - count]
+    high = np.flatnonzero(scores >= limit)
+    return high[np.argsort(-scores[high], kind="stable")][:count]
 
 
 def create_rng(seed: int) -> np.random.Generator:
-    """A source of random numbers; the same seed draws the same tokens."""
+    """A source of random numbers; the same seed draws the same tokens.
+
+    Raises:
+        UsageError: the seed is below 0.
+    """
+    if seed < 0:
+        raise UsageError(f"seed {seed} must be 0 or more")
     return np.random.default_rng(seed)
 
 

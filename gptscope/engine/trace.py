@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gptscope.engine.forward import forward
-from gptscope.engine.hook_points import BY_KEY, Address, parse
+from gptscope.engine.hook_points import BY_KEY, Address, is_norm, parse
 from gptscope.engine.ids import checked_ids
 from gptscope.engine.keep import matcher
 from gptscope.errors import UsageError, check_index
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.floating[Any]]
 
 
-def trace(model: Model, ids: Iterable[int], keep: Sequence[str] | None = None) -> Trace:
+def trace(model: Model, ids: Iterable[int], keep: Sequence[str] | str | None = None) -> Trace:
     """Run the model on token ids [T] and keep its values: all, or those of `keep`.
 
     An entry of `keep` is a key (`weights`: in all layers), a full name, a TransformerLens alias, or
@@ -33,7 +33,7 @@ def trace(model: Model, ids: Iterable[int], keep: Sequence[str] | None = None) -
         UsageError: no ids, too many, one outside the vocabulary, or an entry that names nothing.
     """
     tokens = checked_ids(model.spec, ids)
-    wanted = matcher(keep, model.spec.n_layers)
+    wanted = matcher(keep, model.spec.n_layers, model.spec.n_heads)
     values: dict[tuple[str, int | None], Array] = {}
 
     def note(key: str, value: Array, layer: int | None = None) -> Array:
@@ -94,6 +94,10 @@ class Trace:
             raise AttributeError(name)
         return getattr(Scope(self, ""), name)
 
+    def __dir__(self) -> list[str]:
+        """What may be asked for."""
+        return [*super().__dir__(), *dir(Scope(self, ""))]
+
     def _stacked(self, address: Address, name: str) -> Array:
         if address.layer is not None:
             check_index("layer", address.layer, self.spec.n_layers)
@@ -112,10 +116,12 @@ class Scope:
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401
         """The value of this name, or the values under it."""
+        if name.startswith("__"):  # what copying asks for, before there are any fields
+            raise AttributeError(name)
         full = f"{self.prefix}{name}"
         if name == "heads" and self.prefix.startswith("layers."):
             return Group(self.trace, full, self.trace.spec.n_heads)
-        if any(known.startswith(f"{full}.") for known in self.trace.names()):
+        if is_norm(full):
             return Scope(self.trace, f"{full}.")
         try:
             return self.trace[full]
@@ -143,12 +149,18 @@ class Group(Sequence[Scope]):
         """How many."""
         return self.n
 
-    def __getitem__(self, index: int) -> Scope:  # type: ignore[override]
-        """One of them; -1 is the last.
+    @overload
+    def __getitem__(self, index: int) -> Scope: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Scope, ...]: ...
+    def __getitem__(self, index: int | slice) -> Scope | tuple[Scope, ...]:
+        """One of them, -1 is the last; or several.
 
         Raises:
             IndexError: there are fewer.
         """
+        if isinstance(index, slice):
+            return tuple(self[i] for i in range(self.n)[index])
         if not -self.n <= index < self.n:
             raise IndexError(f"{self.prefix}[{index}]: there are {self.n}")
         return Scope(self.trace, f"{self.prefix}.{index % self.n}.")

@@ -10,13 +10,18 @@ from gptscope.errors import ModelError
 if TYPE_CHECKING:
     from pathlib import Path
 
-# Keys that say nothing about the numbers of a pass: history, training, other heads.
+# Keys that say nothing about the numbers of a pass: history, training, sampling, other heads.
 IGNORED = {
+    "_attn_implementation_autoset",
     "_name_or_path",
+    "_num_labels",
     "architectures",
     "auto_map",
     "attn_pdrop",
     "bos_token_id",
+    "chunk_size_feed_forward",
+    "diversity_penalty",
+    "do_sample",
     "dropout",
     "dtype",
     "embd_pdrop",
@@ -27,19 +32,41 @@ IGNORED = {
     "initializer_range",
     "keys_to_ignore_at_inference",
     "label2id",
+    "length_penalty",
+    "max_length",
+    "min_length",
     "model_type",
+    "n_special",
+    "no_repeat_ngram_size",
+    "num_beam_groups",
+    "num_beams",
+    "num_labels",
+    "num_return_sequences",
+    "output_attentions",
+    "output_hidden_states",
+    "output_past",
     "pad_token_id",
+    "predict_special_tokens",
+    "prefix",
     "problem_type",
+    "repetition_penalty",
     "resid_pdrop",
+    "return_dict",
     "summary_activation",
     "summary_first_dropout",
     "summary_proj_to_labels",
     "summary_type",
     "summary_use_proj",
     "task_specific_params",
+    "temperature",
     "tokenizer_class",
+    "top_k",
+    "top_p",
     "torch_dtype",
+    "torchscript",
     "transformers_version",
+    "typical_p",
+    "use_bfloat16",
     "use_cache",
 }
 
@@ -102,7 +129,7 @@ class Config:
             ModelError: it names a key that may change the computation.
         """
         for key, value in self._values.items():
-            if key not in self._asked | IGNORED and value not in (None, False):
+            if key not in self._asked | IGNORED and value not in (None, False, {}, []):
                 raise ModelError(
                     f"{self.source}: {key} = {value!r} is not understood, and may matter",
                     hint=f"if {key} does not change the computation, take it out of the file",

@@ -14,7 +14,7 @@ from gptscope.model.checkpoint import Checkpoint, Tensors, open_checkpoint
 from gptscope.model.config import Config, read_config
 from gptscope.model.families import FAMILIES
 from gptscope.model.shipped import shipped_folders
-from gptscope.model.weights import Blocks, count, widened
+from gptscope.model.weights import Blocks, arrays, widened
 from gptscope.tokens import load_tokenizer
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from gptscope.model.weights import Model
 
+WEIGHTS = "model.safetensors"
 UNSAFE_ENDINGS = {".bin", ".pt", ".pth", ".ckpt", ".pkl"}
 FLOATS = ("float32", "float64")
 
@@ -45,8 +46,8 @@ def load(name: str | Path, dtype: str = "float32") -> Model:
     stored = family.build(config, tensors)
     tensors.finish()
     model = finish(stored, np.dtype(dtype), config)
-    label = name if str(name) in shipped_folders() else file.parent.name or file.stem
-    return replace(model, name=str(label), tokenizer=load_tokenizer(file.parent / "tokenizer.json"))
+    tokenizer = load_tokenizer(file.parent / "tokenizer.json")
+    return replace(model, name=label(name, file), tokenizer=tokenizer)
 
 
 def find_weights(name: str | Path) -> Path:
@@ -62,7 +63,7 @@ def find_weights(name: str | Path) -> Path:
             hint="save the weights as .safetensors",
         )
     if path.is_dir():
-        path /= "model.safetensors"
+        path /= WEIGHTS
     if not path.is_file():
         shipped = ", ".join(shipped_folders())
         raise ModelError(
@@ -70,6 +71,13 @@ def find_weights(name: str | Path) -> Path:
             hint=f"give a folder with model.safetensors, a .safetensors file, or one of: {shipped}",
         )
     return path
+
+
+def label(name: str | Path, file: Path) -> str:
+    """What a model is called: its shipped name, its folder, or its file if that is named."""
+    if str(name) in shipped_folders():
+        return str(name)
+    return file.absolute().parent.name if file.name == WEIGHTS else file.stem
 
 
 def find_config(folder: Path, checkpoint: Checkpoint) -> Config:
@@ -83,7 +91,7 @@ def find_config(folder: Path, checkpoint: Checkpoint) -> Config:
         return read_config(path)
     try:
         values = json.loads(checkpoint.metadata.get("config", "null"))
-    except ValueError:
+    except (ValueError, RecursionError):
         values = None
     if not isinstance(values, dict):
         raise ModelError(f"{path} is missing, and the weights carry no config of their own")
@@ -106,12 +114,17 @@ def find_family(config: Config, checkpoint: Checkpoint) -> ModuleType:
 
 def finish(stored: Model, dtype: np.dtype[np.floating], config: Config) -> Model:
     """What is the same for every family: counting, lazy widening, the special tokens."""
-    parts = (stored.token_table, stored.position_table, stored.blocks, stored.ln_final)
+    table, computed = stored.position_table, stored.spec.positions != "learned"
+    head = None if stored.tied else stored.unembedding
+    parts = (stored.token_table, None if computed else table, stored.blocks, stored.ln_final, head)
+    exact = [array.dtype for array in arrays(parts) if array.dtype.kind == "f"]
+    dtype = np.result_type(dtype, *exact)  # weights are widened, never narrowed
     bos = config.token_ids("bos_token_id")
     model = replace(
         stored,
         dtype=dtype,
-        n_params=count(parts) + (0 if stored.tied else stored.unembedding.size),
+        position_table=table if table is None or not computed else table.astype(dtype),
+        n_params=sum(array.size for array in arrays(parts)),
         blocks=Blocks(stored.blocks, dtype),
         ln_final=widened(stored.ln_final, dtype),
         bos_id=bos[0] if bos else None,

@@ -19,3 +19,5 @@ class Spec:
     norm: str = "layer_norm"  # a key of engine.forward.NORMS
     norm_eps: float = 1e-5
     wiring: str = "pre_norm"  # a key of engine.forward.WIRINGS
+    positions: str = "learned"  # a table of the file; or "sinusoidal", computed; or "none"
+    causal: bool = True  # whether a token sees only itself and what came before

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
@@ -124,12 +124,13 @@ def widened(part: P, dtype: np.dtype[Any]) -> P:
     return part if all(new[name] is old[name] for name in old) else replace(part, **new)
 
 
-def count(part: object) -> int:
-    """How many numbers a part holds."""
+def arrays(part: object) -> Iterator[Array]:
+    """Every array of a part, or of several."""
     if isinstance(part, np.ndarray):
-        return part.size
-    if isinstance(part, tuple):
-        return sum(map(count, part))
-    if is_dataclass(part):
-        return sum(count(getattr(part, f.name)) for f in fields(part))
-    return 0
+        yield part
+    elif isinstance(part, tuple):
+        for one in part:
+            yield from arrays(one)
+    elif is_dataclass(part):
+        for f in fields(part):
+            yield from arrays(getattr(part, f.name))

@@ -6,6 +6,8 @@ import csv
 import io
 from typing import TYPE_CHECKING, Any
 
+from gptscope.glyphs import visible
+from gptscope.render.numbers import is_nothing
 from gptscope.view import Column, Facts, Grid, Note, Part, Table, View
 
 if TYPE_CHECKING:
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
 
     from gptscope.render.screen import Screen
 
-FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet would compute a cell that begins so
+FORMULA = ("=", "+", "-", "@")  # a spreadsheet would compute a cell that begins so
 
 
 def render(view: View, screen: Screen) -> str:  # noqa: ARG001
@@ -46,9 +48,10 @@ def lines(p: Part) -> Iterator[list[Any]]:
 
 def cell(value: Any) -> Any:  # noqa: ANN401
     """A cell that no spreadsheet takes for a formula; NaN, where nothing is, is empty."""
-    if isinstance(value, str) and value.startswith(FORMULA):
-        return f"'{value}"
-    return "" if value is None or value != value else value  # noqa: PLR0124 - NaN is not itself
+    if not isinstance(value, str):
+        return "" if is_nothing(value) else value
+    shown = visible(value, keep="\n")
+    return f"'{shown}" if shown.startswith(FORMULA) else shown
 
 
 def _size(column: Column, rows: Any, i: int) -> int | None:  # noqa: ANN401

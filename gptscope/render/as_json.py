@@ -60,7 +60,7 @@ def plain(value: Any) -> Any:  # noqa: ANN401
     if hasattr(value, "__len__"):
         return [plain(v) for v in value]
     if hasattr(value, "dtype"):
-        return plain(value.item()) if value.dtype.kind in "iu" else number(float(str(value)))
+        return value.item() if value.dtype.kind in "biu" else number(float(str(value)))
     return number(value)
 
 

@@ -41,4 +41,5 @@ FORM = """\
 
 def render(view: View, screen: Screen) -> str:
     """The view as it looks on a terminal of 80 columns, or fewer if the screen has fewer."""
-    return picture(view, Screen(min(screen.width, WIDTH), terminal=True), FORM)
+    text = picture(view, Screen(min(screen.width, WIDTH), terminal=True), FORM)
+    return text.encode("ascii", "xmlcharrefreplace").decode()  # the same in every encoding

@@ -16,11 +16,11 @@ SIGNIFICANT = 4
 def formatter(kind: Kind, values: Iterable[Any], grid: bool = False) -> Formatter:  # noqa: FBT001, FBT002
     """How the values of one column or grid are written."""
     if kind == "probability":
-        return Formatter(".2f" if grid else ".4f")
+        return Formatter("z.2f" if grid else "z.4f")
     if kind == "count":
         return Formatter(",d")
     if kind in ("signed", "length"):
-        return Formatter(f".{decimals(values)}f")
+        return Formatter(f"z.{decimals(values)}f")
     return Formatter("g" if kind == "number" else "")
 
 
@@ -42,6 +42,9 @@ class Formatter:
 
     def __call__(self, value: Any) -> str:  # noqa: ANN401
         """The number as text."""
-        if value is None or (isinstance(value, float) and math.isnan(value)):
-            return "-"
-        return format(value, self._spec)
+        return "-" if is_nothing(value) else format(value, self._spec)
+
+
+def is_nothing(value: Any) -> bool:  # noqa: ANN401
+    """Whether this is None or NaN, which mean that nothing is there."""
+    return value is None or bool(value != value)  # noqa: PLR0124 - NaN is not itself

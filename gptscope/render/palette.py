@@ -40,6 +40,12 @@ def colour(fraction: float, stops: Stops) -> RGB:
 
 
 def ink(background: RGB) -> RGB:
-    """Black or white, whichever reads better; luma of ITU-R BT.601."""
-    r, g, b = background
-    return (0, 0, 0) if 0.299 * r + 0.587 * g + 0.114 * b > 128 else (255, 255, 255)
+    """Black or white, whichever has more contrast (WCAG 2.2, relative luminance)."""
+    r, g, b = (_linear(channel / 255) for channel in background)
+    light = 0.2126 * r + 0.7152 * g + 0.0722 * b
+    return (0, 0, 0) if (light + 0.05) ** 2 > 0.05 * 1.05 else (255, 255, 255)
+
+
+def _linear(channel: float) -> float:
+    """A channel of sRGB without its gamma."""
+    return channel / 12.92 if channel <= 0.04045 else float(((channel + 0.055) / 1.055) ** 2.4)

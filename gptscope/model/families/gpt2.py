@@ -37,14 +37,21 @@ def matches(config: Config, names: Container[str]) -> bool:
 
 def rename(name: str) -> str:
     """The name without the wrappers that training and saving put around it."""
-    for prefix in PREFIXES:
-        name = name.removeprefix(prefix)
+    while name.startswith(PREFIXES):
+        name = name.partition(".")[2]
     return name
 
 
 def build(config: Config, tensors: Tensors) -> Model:
     """Take every tensor to its place; the arrays stay views of the file."""
     s = spec(config)
+    return assemble(config, tensors, s, tensors.take("wpe.weight", s.n_ctx, s.d_model))
+
+
+def assemble(
+    config: Config, tensors: Tensors, s: Spec, position_table: NDArray[Any] | None
+) -> Model:
+    """The model of these choices and positions; after a post-norm block there is no last norm."""
     turned = tensors.shape("h.0.attn.c_attn.weight") == (3 * s.d_model, s.d_model)
     layout = Layout(tensors, s, turned, has_bias=config.flag("bias", default=True))
     scales = score_scales(config, s)
@@ -53,9 +60,9 @@ def build(config: Config, tensors: Tensors) -> Model:
     model = Model(
         spec=s,
         token_table=token_table,
-        position_table=tensors.take("wpe.weight", s.n_ctx, s.d_model),
+        position_table=position_table,
         blocks=tuple(layout.block(f"h.{i}", scale) for i, scale in enumerate(scales)),
-        ln_final=layout.norm("ln_f"),
+        ln_final=None if s.wiring == "post_norm" else layout.norm("ln_f"),
         unembedding=unembedding,
         tied=tied,
     )

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from gptscope.render.screen import Screen
 
-ASCII = str.maketrans({"·": "_", "↵": "$", "⇥": ">", "█": "#", "…": "~", "─": "-"})
+ASCII = str.maketrans({"·": "_", "↵": "$", "⇥": ">", "█": "#", "▌": "|", "…": "~", "─": "-"})
 
 
 def render(view: View, screen: Screen) -> str:
@@ -44,7 +44,8 @@ def console(screen: Screen, out: io.StringIO, **options: Any) -> Console:  # noq
     """A console that obeys NO_COLOR, FORCE_COLOR and TERM, and never reads markup."""
     forced = True if screen.terminal else None
     plain: dict[str, Any] = {"markup": False, "emoji": False, "highlight": False}
-    return Console(file=out, width=screen.width, force_terminal=forced, **plain, **options)
+    plain |= {"width": screen.width, "height": 24}  # without a height, TERM=dumb means 80 columns
+    return Console(file=out, force_terminal=forced, **plain, **options)
 
 
 def draw(view: View, to: Console, screen: Screen) -> None:

@@ -16,7 +16,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from gptscope.glyphs import visible
-from gptscope.render.numbers import formatter
+from gptscope.render.numbers import formatter, is_nothing
 from gptscope.render.palette import DIVERGING, SEQUENTIAL, colour
 from gptscope.render.terminal.cells import NUMBERS, has_colours, label, title
 
@@ -128,13 +128,13 @@ def writer(
         return lambda value: Text(label(value or "", column.kind))
     write = formatter(column.kind, values)
     if column.kind == "probability" and layout.bars:
-        return lambda value: Text(f"{write(value):>6} ") + bar(value or 0.0)
+        return lambda value: Text(f"{write(value):>6} ") + bar(value)
     return lambda value: Text(write(value))
 
 
-def bar(share: float) -> Text:
+def bar(share: float | None) -> Text:
     """A bar as long as the share; the number stands beside it."""
-    filled = round(share * BAR)
+    filled = 0 if is_nothing(share) else round(float(share or 0) * BAR)
     style = Style(color=Color.from_rgb(*colour(0.6, SEQUENTIAL)))
     return Text("█" * filled, style=style) + Text(" " * (BAR - filled))
 

@@ -1,0 +1,26 @@
+"""Positions that are computed, not learned."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+BASE = 10_000.0
+
+
+def sinusoidal_positions(n: int, d: int) -> NDArray[np.floating[Any]]:
+    """PE(pos, 2i) = sin(pos / 10000^(2i/d)), PE(pos, 2i+1) = cos of the same: [n, d] in float64.
+
+    Vaswani et al. 2017, section 3.5.
+    """
+    angles = np.arange(n)[:, None] / BASE ** (np.arange(0, d, 2) / d)  # [n, ceil(d / 2)]
+    return np.stack([np.sin(angles), np.cos(angles)], axis=-1).reshape(n, -1)[:, :d]
+
+
+def wavelengths(d: int) -> NDArray[np.floating[Any]]:
+    """How many positions each pair of dimensions takes for one turn: 2 pi 10000^(2i/d), [d / 2]."""
+    return 2 * np.pi * BASE ** (np.arange(0, d, 2) / d)

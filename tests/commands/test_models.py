@@ -1,0 +1,28 @@
+import pytest
+
+import gptscope
+from gptscope.model.shipped import SHIPPED
+from tests.helpers.cli import column, parts, run_cli
+
+
+@pytest.fixture(scope="module")
+def table():
+    return parts("models")[0]
+
+
+def test_every_shipped_model_has_a_row(table):
+    assert column(table, "name") == list(SHIPPED)
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_sizes_are_those_of_the_model(table, name):
+    (row,) = (row for row in table["rows"] if row["name"] == name)
+    model = gptscope.load(name)
+    spec = model.spec
+    sizes = [spec.n_layers, spec.n_heads, spec.d_model, spec.d_ff, spec.n_vocab, spec.n_ctx]
+    assert list(row.values()) == [name, spec.family, *sizes, model.n_params]
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_its_name_opens_it(name):
+    assert run_cli(["tokens", "Lily", "--model", name]).status == 0

@@ -1,0 +1,62 @@
+import pytest
+
+from tests.helpers.cli import SENTENCE, asked, column, parts, run_cli
+
+TEXTS = [
+    SENTENCE,
+    "na\u00efve \u6f22\u5b57",
+    "\U0001f469\u200d\U0001f467!",
+    " a\n\tb  ",
+    "1 + 1 = 2",
+]
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=ascii)
+def test_a_row_for_each_token(tiny, text):
+    table, note = parts("tokens", text)
+    assert column(table, "id") == tiny.tokenizer.encode(text)
+    assert column(table, "position") == list(range(len(table["rows"])))
+    assert note["text"] == "Nothing was added; the tokens give back the text byte for byte"
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=ascii)
+def test_places_are_counted_in_bytes(text):
+    table, _ = parts("tokens", text)
+    data = text.encode()
+    for row in table["rows"]:
+        assert bytes.fromhex(row["bytes"]) == data[row["start"] : row["end"]]
+    starts, ends = column(table, "start"), column(table, "end")
+    assert [*starts, len(data)] == [0, *ends]
+
+
+def test_bytes_that_are_no_character_are_numbered():
+    table, _ = parts("tokens", "\u6f22")
+    assert column(table, "token") == ["<0xE6>", "<0xBC>", "<0xA2>"]
+
+
+def test_what_was_fed_is_always_told(ids, labels):
+    answer = asked("tokens", SENTENCE)
+    told = {"text": SENTENCE, "ids": ids, "tokens": labels, "prepended": 0}
+    assert answer["input"] == told
+    sizes = {"n_layers": 4, "n_heads": 4, "d_model": 128, "d_head": 32, "d_ff": 512}
+    assert answer["model"].items() >= {**sizes, "n_vocab": 4096, "n_ctx": 128}.items()
+    assert (answer["model"]["n_params"], answer["model"]["dtype"]) == (1_334_016, "float32")
+
+
+def test_ids_in_place_of_a_text(labels):
+    answer = asked("tokens", "--ids", "643,414 266")
+    table, note = answer["parts"]
+    assert column(table, "token") == labels[:3]
+    assert answer["input"]["text"] is None
+    assert note["text"] == "Ids were given: no text was read, and nothing was added"
+
+
+def test_spaces_and_line_ends_are_visible_on_a_terminal():
+    text = run_cli(["tokens", "a\n\tb c"]).text
+    assert "\u21b5" in text
+    assert "\u21e5" in text
+    assert "\u00b7c" in text
+
+
+def test_an_id_without_a_text_is_named(folder):
+    assert "<id 5>" in run_cli(["tokens", "--ids", "5", "--model", str(folder())]).text

@@ -1,0 +1,464 @@
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gptscope
+from gptscope.app import COMMANDS, loaded
+from gptscope.model.shipped import shipped_folders
+from tests.helpers.cli import SENTENCE, refused, run_cli, spawn, surroundings
+from tests.helpers.folders import write_model
+
+ON_TEXT = [name for name in COMMANDS if name not in ("params", "models")]
+# Python sets no handler where its parent ignores SIGINT, as a job in the background does.
+INTERRUPTIBLE = (
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    "from gptscope.app import main; main()"
+)
+
+
+# What the parser refuses
+
+
+@pytest.mark.parametrize(
+    ("args", "sentence", "hint"),
+    [
+        (["attenton"], "No such command 'attenton'. Did you mean 'attention'?", "gptscope --help"),
+        (["zzz"], "No such command 'zzz'.", "gptscope --help"),
+        (["--verson"], "No such option: --verson", "gptscope --help"),
+        (["attention", "x", "--hed", "1"], "No such option: --hed", "gptscope attention --help"),
+        (["params", "--L", "2"], "Missing option '--d'.", "gptscope params --help"),
+        (["params", "--d", "8"], "Missing option '--L'.", "gptscope params --help"),
+        (["params", "--d", "x", "--L", "2"], "Invalid value for '--d'", "gptscope params --help"),
+        (["params", "--d", "0", "--L", "2"], "Invalid value for '--d'", "gptscope params --help"),
+        (["next", "x", "--top", "0"], "Invalid value for '--top'", "gptscope next --help"),
+        (["attention", "x", "--layer"], "Option '--layer' requires an argument", "gptscope"),
+        (["attention", "x", "--stage", "y"], "Invalid value for '--stage'", "gptscope attention"),
+        (["tokens", "one", "two"], "Got unexpected extra argument", "gptscope tokens --help"),
+        (["models", "x"], "Got unexpected extra argument", "gptscope models --help"),
+    ],
+)
+def test_the_parser_refuses(args, sentence, hint):
+    said, hinted = refused(run_cli(args), 2)
+    assert said.startswith(sentence)
+    assert hinted.startswith(hint)
+
+
+def test_no_arguments_show_the_help():
+    result = run_cli([])
+    assert "Usage: gptscope" in result.text
+    assert (result.status, result.err) == (2, "")
+
+
+# What a command refuses
+
+
+@pytest.mark.parametrize("command", [name for name in ON_TEXT if name != "generate"])
+def test_no_text(command):
+    assert refused(run_cli([command]), 2)[0] == "there is no text"
+
+
+@pytest.mark.parametrize("command", [name for name in ON_TEXT if name != "generate"])
+def test_an_empty_text(command):
+    assert refused(run_cli([command, ""]), 2)[0].startswith("the text is empty")
+
+
+@pytest.mark.parametrize("command", ON_TEXT)
+@pytest.mark.parametrize(
+    "given", [["x", "--ids", "1"], ["x", "--file", "y"], ["--file", "y", "--ids", "1"]], ids=str
+)
+def test_several_texts(command, given):
+    said, _ = refused(run_cli([command, *given]), 2)
+    assert said == "give one of TEXT, --file and --ids, not several"
+
+
+@pytest.mark.parametrize(
+    ("args", "sentence"),
+    [
+        (["attention", "Lily", "--layer", "4"], "layer 4 is out of range: .* layers 0 to 3"),
+        (["attention", "Lily", "--layer", "-5"], "layer -5 is out of range: .* layers 0 to 3"),
+        (["attention", "Lily", "--head", "4"], "head 4 is out of range: .* heads 0 to 3"),
+        (["attention", "Lily", "--token", "1"], "token 1 is out of range: .* tokens 0 to 0"),
+        (["norms", "Lily", "--layer", "4"], "layer 4 is out of range: .* layers 0 to 3"),
+        (["norms", "Lily", "--token", "9"], "token 9 is out of range: .* tokens 0 to 0"),
+        (["mlp", "Lily", "--layer", "9"], "layer 9 is out of range: .* layers 0 to 3"),
+        (["mlp", "Lily", "--token", "-2"], "token -2 is out of range: .* tokens 0 to 0"),
+        (["next", "Lily", "--at", "1"], "token 1 is out of range: .* tokens 0 to 0"),
+        (["next", "Lily", "--at", "x"], "--at takes a position or all, not 'x'"),
+        (["embeddings", "Lily", "--token", "2"], "token 2 is out of range: .* tokens 0 to 0"),
+        (["embeddings", "Lily", "--dims", "5,128"], "dimension 128 is out of range: .* 0 to 127"),
+        (["embeddings", "Lily", "--dims", "200:"], "--dims 200: names no dimension: .* 0 to 127"),
+        (["embeddings", "Lily", "--dims", "a"], "--dims takes 0:16 or 3,17,90, not 'a'"),
+        (["embeddings", "Lily", "--dims", "1:2:3"], "--dims takes 0:16 or 3,17,90, not '1:2:3'"),
+        (["embeddings", "Lily", "--dims", ""], "--dims takes 0:16 or 3,17,90, not ''"),
+        (["next", "--ids", "4096"], "token id 4096 is outside the vocabulary: .* 0 to 4095"),
+        (["next", "--ids", "-1"], "token id -1 is outside the vocabulary: .* 0 to 4095"),
+        (["next", "--ids", "9" * 30], "token id 9+ is outside the vocabulary: .* 0 to 4095"),
+        (["next", "--ids", "1,x"], "--ids takes whole numbers .*, not '1,x'"),
+        (["next", "--ids", ","], "--ids holds no token id"),
+        (["next", "Lily", "--temperature", "-1"], r"temperature -1\.0 must be 0 .* or more"),
+        (["next", "Lily", "--temperature", "nan"], "temperature nan must be 0 .* or more"),
+        (["next", "Lily", "--top-k", "0"], "top-k 0 must be 1 or more"),
+        (["next", "Lily", "--top-p", "1.5"], r"top-p 1\.5 must be above 0 and at most 1"),
+        (["generate", "Lily", "--temperature", "inf"], "temperature inf must be 0 .* finite"),
+        (["generate", "Lily", "--top-p", "0"], r"top-p 0\.0 must be above 0 and at most 1"),
+        (["tokens", "Lily", "--dtype", "float16"], "dtype 'float16' is not one of float32"),
+        (["tokens", "Lily", "--format", "pdf"], "format 'pdf' is not one of: table, json, csv"),
+    ],
+    ids=lambda args: "" if isinstance(args, str) else " ".join(args)[:40],
+)
+def test_out_of_range(args, sentence):
+    said, _ = refused(run_cli(args), 2)
+    assert re.match(sentence, said)
+
+
+@pytest.mark.parametrize("ids", ["4096", "-1", "9" * 30, ""])
+def test_tokens_refuses_ids_outside_the_vocabulary(ids):
+    refused(run_cli(["tokens", "--ids", ids]), 2)
+
+
+@pytest.mark.parametrize("n", ["0", "-3"])
+def test_generate_checks_before_it_writes(n):
+    said, _ = refused(run_cli(["generate", "Lily", "-n", n]), 2)
+    assert said == f"max-new-tokens {n} must be 1 or more"
+
+
+def test_a_negative_seed():
+    said, _ = refused(run_cli(["generate", "Lily", "-n", "1", "--seed", "-1"]), 2)
+    assert said.startswith("seed -1 ")
+
+
+def test_a_tiny_temperature_is_greedy():
+    result = run_cli(["next", "Lily", "--temperature", "1e-320", "--format", "json"])
+    assert (result.status, result.err) == (0, "")
+    table, _ = json.loads(result.out)["parts"]
+    assert [row["drawn with"] for row in table["rows"]] == [1.0, *[None] * 9]
+
+
+@pytest.mark.parametrize("command", [name for name in ON_TEXT if name != "tokens"])
+def test_a_text_longer_than_the_context(command):
+    said, hint = refused(run_cli([command, "word " * 200]), 2)
+    assert re.match(r"the text is \d+ tokens long, and this model reads 128 at most", said)
+    assert hint
+
+
+def test_tokens_of_a_long_text_are_shown():
+    result = run_cli(["tokens", "word " * 200, "--format", "json"])
+    assert len(json.loads(result.out)["input"]["ids"]) > 128
+
+
+def test_a_text_as_long_as_the_context_leaves_no_room():
+    ids = ",".join(["643"] * 128)
+    assert run_cli(["tokens", "--ids", ids]).status == 0
+    said, _ = refused(run_cli(["generate", "--ids", ids]), 2)
+    assert said == "the text fills all 128 places that this model has"
+
+
+# Models
+
+
+@pytest.mark.parametrize("name", ["nowhere", "nowhere/model.safetensors", "[bold]x[/bold]"])
+def test_a_model_that_is_not_there(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    said, hint = refused(run_cli(["tokens", "Lily", "--model", name]), 1)
+    assert said == f"there is no model at {name}"
+    assert hint.endswith("one of: tiny")
+
+
+def test_a_model_that_might_run_code(tmp_path):
+    said, hint = refused(run_cli(["tokens", "Lily", "-m", str(tmp_path / "model.bin")]), 1)
+    assert said.endswith("may run code when it is opened, so it is not opened")
+    assert hint == "save the weights as .safetensors"
+
+
+def test_a_model_that_is_no_model(tmp_path):
+    (tmp_path / "model.safetensors").write_bytes(b"x" * 100)
+    said, _ = refused(run_cli(["tokens", "Lily", "-m", str(tmp_path)]), 1)
+    assert "cannot be read as safetensors" in said
+
+
+def test_a_model_without_a_tokenizer(folder):
+    path = str(folder())
+    said, hint = refused(run_cli(["attention", "Lily", "-m", path]), 2)
+    assert (said, hint[:19]) == (
+        "this model has no tokenizer.json, so it cannot read a text",
+        "give token ids: --i",
+    )
+    assert run_cli(["attention", "--ids", "1,2,3", "-m", path]).status == 0
+    said, hint = refused(run_cli(["generate", "--ids", "1", "-n", "1", "-m", path]), 1)
+    assert said == "this model has no tokenizer to write with"
+
+
+def test_the_environment_names_a_model(tmp_path):
+    env = {"GPTSCOPE_MODEL": str(tmp_path)}
+    refused(run_cli(["tokens", "Lily"], env=env), 1)
+    assert run_cli(["tokens", "Lily", "--model", "tiny"], env=env).status == 0
+
+
+# Files
+
+
+@pytest.mark.parametrize("name", ["missing.txt", "."])
+def test_a_file_that_cannot_be_read(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    said, _ = refused(run_cli(["tokens", "--file", name]), 1)
+    assert said.startswith(f"{name} cannot be read as UTF-8 text: ")
+
+
+def test_a_file_that_is_not_utf8(tmp_path):
+    (tmp_path / "x").write_bytes(b"Lily \xff")
+    said, _ = refused(run_cli(["tokens", "--file", str(tmp_path / "x")]), 1)
+    assert "cannot be read as UTF-8 text" in said
+    refused(run_cli(["tokens", "--file", "-"], stdin=b"\xff"), 1)
+
+
+def test_a_file_and_standard_input_are_read_as_they_are(tmp_path):
+    text = 'Lily said:\r\n "caf\u00e9"\n'.encode()
+    (tmp_path / "x").write_bytes(text)
+    args = ["tokens", "--format", "json", "--file"]
+    from_file = run_cli([*args, str(tmp_path / "x")])
+    assert json.loads(from_file.out)["input"]["text"] == text.decode()
+    assert run_cli([*args, "-"], stdin=text) == from_file
+
+
+def test_output_is_written_once(tmp_path):
+    path = tmp_path / "answer.json"
+    args = ["tokens", "Lily", "--output", str(path)]
+    assert run_cli(args).out == b""
+    first = path.read_bytes()
+    assert json.loads(first)["command"] == "tokens"
+    path.write_bytes(b"precious")
+    said, hint = refused(run_cli(args), 2)
+    assert (said, hint) == (f"{path} is there already", "--force overwrites it")
+    assert path.read_bytes() == b"precious"
+    assert run_cli([*args, "--force"]).status == 0
+    assert path.read_bytes() == first
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    ("name", "fmt", "begins"),
+    [
+        ("a.csv", [], "position,id,token"),
+        ("a.svg", [], "<svg"),
+        ("a.txt", [], "tiny \u00b7 1 token"),
+        ("a.csv", ["--format", "json"], '{"schema"'),
+    ],
+)
+def test_the_ending_is_a_format(tmp_path, name, fmt, begins):
+    path = tmp_path / name
+    assert run_cli(["tokens", "Lily", "-o", str(path), *fmt], encoding="ascii").status == 0
+    assert path.read_text("utf-8").startswith(begins)
+
+
+def test_output_into_a_missing_folder(tmp_path):
+    path = tmp_path / "missing" / "a.json"
+    said, _ = refused(run_cli(["tokens", "Lily", "--output", str(path)]), 1)
+    assert said.startswith(f"{path} cannot be written: ")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_output_onto_a_folder(tmp_path):
+    inner = tmp_path / "folder"
+    inner.mkdir()
+    said, _ = refused(run_cli(["tokens", "Lily", "--output", str(inner), "--force"]), 1)
+    assert said.startswith(f"{inner} cannot be written: ")
+    assert list(tmp_path.iterdir()) == [inner]
+
+
+def test_output_onto_this_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    said, _ = refused(run_cli(["tokens", "Lily", "--output", ".", "--force"]), 1)
+    assert said.startswith(". cannot be written")
+
+
+def test_output_through_a_link_keeps_the_link(tmp_path):
+    (tmp_path / "real").write_text("old")
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    assert run_cli(["tokens", "Lily", "--output", str(tmp_path / "link"), "--force"]).status == 0
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real").read_text("utf-8").startswith("tiny")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
+def test_output_into_a_pipe_keeps_the_pipe(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDWR | os.O_NONBLOCK)
+    try:
+        run_cli(["tokens", "Lily", "--output", str(tmp_path / "pipe"), "--force"])
+        assert (tmp_path / "pipe").is_fifo()
+    finally:
+        os.close(reader)
+
+
+# Help
+
+
+def test_version():
+    result = run_cli(["--version"])
+    assert (result.status, result.text) == (0, f"gptscope {gptscope.__version__}\n")
+
+
+@pytest.mark.parametrize("program", [[sys.executable, "-m", "gptscope"], ["gptscope"]], ids=len)
+def test_both_ways_to_start(program):
+    path = str(Path(sys.executable).parent)
+    done = subprocess.run(
+        [shutil.which(program[0], path=path) or program[0], *program[1:], "--version"],
+        capture_output=True,
+        check=True,
+    )
+    assert done.stdout.decode() == f"gptscope {gptscope.__version__}\n"
+
+
+@pytest.mark.parametrize("flag", ["--help", "-h"])
+def test_help_lists_every_command(flag):
+    result = run_cli([flag], env={"COLUMNS": "200"})
+    assert (result.status, result.err) == (0, "")
+    for name, (group, line) in COMMANDS.items():
+        assert re.search(rf"{name} +{re.escape(line)}", result.text)
+        assert f" {group} " in result.text
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_of_a_command_has_a_sentence_and_an_example(name):
+    result = run_cli([name, "--help"], env={"COLUMNS": "200"})
+    assert (result.status, result.err) == (0, "")
+    assert COMMANDS[name][1] in result.text
+    assert re.search(rf"^ +gptscope {name}", result.text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_both_helps_say_the_same(name):
+    sentence = loaded(name).help.split("\n")[0]
+    assert sentence == COMMANDS[name][1]
+    assert sentence.endswith(".")
+
+
+EXAMPLES = [
+    line.split("   ")[0]
+    for name in COMMANDS
+    for line in loaded(name).help.split("\n")
+    if line.startswith(f"gptscope {name}")
+]
+
+
+@pytest.mark.parametrize("line", EXAMPLES)
+def test_examples_of_the_help_run(line, tmp_path, monkeypatch):
+    (tmp_path / "story.txt").write_text(SENTENCE)
+    monkeypatch.chdir(tmp_path)
+    result = run_cli(shlex.split(line)[1:])
+    assert (result.status, bool(result.out)) == (0, True)
+
+
+def test_help_imports_neither_numpy_nor_the_engine():
+    code = """
+import sys
+from gptscope.app import COMMANDS, run
+for args in ([], *([name] for name in COMMANDS)):
+    assert run([*args, "--help"]) == 0
+    heavy = [m for m in sys.modules if m == "numpy" or m.startswith("gptscope.engine.")]
+    sys.stderr.write(f"{args} {heavy}\\n" if heavy else "")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    assert done.stderr.decode() == ""
+
+
+# How it ends
+
+
+@pytest.fixture(scope="module")
+def endless(tmp_path_factory):
+    rng = np.random.default_rng(0)
+    d, ctx, tiny = 32, 30_000, shipped_folders()["tiny"]
+    shapes = {
+        "wte.weight": (4096, d),
+        "wpe.weight": (ctx, d),
+        "h.0.attn.c_attn.weight": (d, 3 * d),
+        "h.0.attn.c_attn.bias": (3 * d,),
+        "h.0.attn.c_proj.weight": (d, d),
+        "h.0.mlp.c_fc.weight": (d, 4 * d),
+        "h.0.mlp.c_fc.bias": (4 * d,),
+        "h.0.mlp.c_proj.weight": (4 * d, d),
+    }
+    vectors = [f"h.0.{name}" for name in ("attn.c_proj.bias", "mlp.c_proj.bias")]
+    vectors += [f"{n}.{p}" for n in ("h.0.ln_1", "h.0.ln_2", "ln_f") for p in ("weight", "bias")]
+    shapes |= dict.fromkeys(vectors, (d,))
+    tensors = {name: rng.normal(size=shape).astype("float32") for name, shape in shapes.items()}
+    sizes = {"n_embd": d, "n_layer": 1, "n_head": 2, "vocab_size": 4096, "n_positions": ctx}
+    path = tmp_path_factory.mktemp("endless")
+    write_model(path, tensors, {"model_type": "gpt2", **sizes})
+    shutil.copy(tiny / "tokenizer.json", path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def interrupted(endless):
+    with subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTIBLE, "generate", "-m", str(endless), "-n", "29999", "Go"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=surroundings({}),
+    ) as process:
+        process.stdout.read(40)  # it is drawing now
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    return process.returncode, err.decode()
+
+
+def test_ctrl_c_is_told(interrupted):
+    status, err = interrupted
+    assert (status, err.strip()) == (130, "error: interrupted")
+
+
+@pytest.mark.parametrize("args", [["norms", SENTENCE], ["generate"], ["tokens", "x", "-f", "svg"]])
+def test_a_closed_pipe_ends_quietly(args):
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "wb") as out:
+        done = subprocess.run(
+            [sys.executable, "-m", "gptscope", *args],
+            stdout=out,
+            stderr=subprocess.PIPE,
+            env=surroundings({}),
+            timeout=60,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_reader_that_stops_early():
+    line = f"{shlex.quote(sys.executable)} -m gptscope norms {shlex.quote(SENTENCE)} | head -1"
+    done = subprocess.run(["/bin/sh", "-c", line], capture_output=True, check=True, timeout=60)
+    assert done.stdout.startswith("tiny \u00b7 6 tokens".encode())
+    assert (done.stdout.count(b"\n"), done.stderr) == (1, b"")
+
+
+@pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="there is no /dev/full")
+def test_a_full_disk_is_told():
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "gptscope", "tokens", "Lily"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    assert (done.returncode, done.stderr.count(b"\n")) == (1, 1)
+    assert done.stderr.startswith(b"error: ")
+
+
+def test_a_closed_standard_output_is_no_traceback():
+    line = f"exec {shlex.quote(sys.executable)} -m gptscope tokens Lily >&-"
+    done = subprocess.run(["/bin/sh", "-c", line], capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (1, b"error: standard output is closed\n")
+
+
+def test_a_process_says_its_fault_once():
+    assert refused(spawn(["attention"]), 2)[0] == "there is no text"

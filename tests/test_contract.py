@@ -1,0 +1,417 @@
+import csv
+import io
+import json
+import re
+from functools import cache
+from xml.etree import ElementTree as ET
+
+import numpy as np
+import pytest
+from rich.cells import cell_len
+
+from gptscope import __version__
+from gptscope.app import COMMANDS
+from gptscope.glyphs import visible
+from gptscope.render import RENDERERS
+from tests.helpers.cli import SENTENCE, asked, refused, run_cli, spawn
+
+TEXT = "Lily wanted to"
+CALLS = {
+    "params": ["params", "--d", "8", "--L", "2"],
+    "models": ["models"],
+    "generate": ["generate", "-n", "4", TEXT],
+} | {name: [name, TEXT] for name in COMMANDS if name not in ("params", "models", "generate")}
+VARIANTS = {
+    "all draws": ["generate", "-n", "4", "--steps", SENTENCE],
+    "a story": ["generate", "-n", "4"],
+    "one row": ["attention", "--token", "3", SENTENCE],
+    "scores": ["attention", "--stage", "scores", "--head", "1", SENTENCE],
+    "dimensions": ["embeddings", "--dims", "0:4", SENTENCE],
+    "every place": ["next", "--at", "all", SENTENCE],
+    "settings": ["next", "--temperature", "0.7", "--top-k", "5", SENTENCE],
+    "ids": ["tokens", "--ids", "643,163,0"],
+}
+COLOURS = {"FORCE_COLOR": "1", "COLORTERM": "truecolor", "TERM": "xterm-256color"}
+PLACES = {
+    "pipe": ({}, "utf-8"),
+    "40 columns": ({"COLUMNS": "40"}, "utf-8"),
+    "no colour": ({"NO_COLOR": "1"}, "utf-8"),
+    "colours": (COLOURS, "utf-8"),
+    "dumb": ({"TERM": "dumb"}, "utf-8"),
+    "ascii": ({}, "ascii"),
+    "cp1252": ({}, "cp1252"),
+}
+TEXT_COMMANDS = [name for name in CALLS if name not in ("params", "models")]
+SGR = re.compile(r"\x1b\[[0-9;]*m")
+CONTROL = re.compile(
+    r"[^\n\x20-\x7e\xa0-\U0010ffff]|[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
+)
+ENVELOPE = ["schema", "gptscope", "command", "model", "input", "edits", "parts"]
+KEYS = {
+    "grid": ["kind", "title", "rows", "columns", "values"],
+    "table": ["kind", "title", "columns", "rows"],
+    "facts": ["kind", "title", "facts"],
+    "note": ["kind", "text"],
+}
+FORMULA = ("=", "+", "-", "@")
+
+
+@cache
+def ran(call, fmt, place="pipe"):
+    command, *rest = (CALLS | VARIANTS)[call]
+    env, encoding = PLACES[place]
+    return run_cli([command, "--format", fmt, *rest], env=env, encoding=encoding)
+
+
+def streamed(call, fmt):
+    return fmt == "table" and call in ("generate", "a story")
+
+
+def on_text(command, fmt, text, **place):
+    few = ["-n", "2"] if command == "generate" else []
+    return run_cli([command, "--format", fmt, *few, "--", text], **place)
+
+
+def blocks(text):
+    found = [[]]
+    for row in csv.reader(io.StringIO(text, newline=""), strict=True):
+        if row:
+            found[-1].append(row)
+        else:
+            found.append([])
+    return found
+
+
+def cells(text):
+    return [cell for block in blocks(text) for row in block for cell in row]
+
+
+def body(block):
+    return block[1:] if len(block[0]) == 1 else block  # a title stands alone in its row
+
+
+def is_number(cell):
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def words(svg):
+    return [text.replace("\xa0", " ") for text in ET.fromstring(svg).itertext()]  # noqa: S314
+
+
+# Everywhere
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("fmt", RENDERERS)
+@pytest.mark.parametrize("call", CALLS)
+def test_only_the_answer_is_written(call, fmt, place):
+    result = ran(call, fmt, place)
+    assert result.status == 0
+    notes = "stopped: as many tokens as were asked for\n" if streamed(call, fmt) else ""
+    assert result.err == notes
+    assert result.text.endswith("\n")
+    coloured = fmt == "table" and place == "colours"
+    assert CONTROL.findall(SGR.sub("", result.text) if coloured else result.text) == []
+
+
+@pytest.mark.parametrize("fmt", RENDERERS)
+@pytest.mark.parametrize("call", VARIANTS)
+def test_only_the_answer_is_written_with_options(call, fmt):
+    result = ran(call, fmt)
+    assert (result.status, bool(result.err)) == (0, streamed(call, fmt))
+    assert CONTROL.findall(result.text) == []
+
+
+@pytest.mark.parametrize("fmt", RENDERERS)
+@pytest.mark.parametrize("call", CALLS)
+def test_same_input_same_bytes(call, fmt):
+    command, *rest = CALLS[call]
+    assert run_cli([command, "--format", fmt, *rest]) == ran(call, fmt)
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("call", CALLS)
+def test_numbers_do_not_depend_on_the_place(call, place):
+    assert ran(call, "json", place).out == ran(call, "json").out
+    if PLACES[place][1] == "utf-8":
+        assert ran(call, "csv", place).out == ran(call, "csv").out
+
+
+# A terminal
+
+LONG = "Lily wanted to play with her dog and they ran to the park to see a big red ball"
+
+
+@pytest.mark.parametrize("call", [*CALLS, *VARIANTS])
+def test_nothing_is_wider_than_the_screen(call):
+    result = ran(call, "table", "40 columns")
+    if not streamed(call, "table"):  # running text, which the terminal breaks
+        assert [line for line in result.lines if cell_len(line) > 40] == []
+
+
+@pytest.mark.parametrize("command", ["tokens", "attention", "residual"])
+def test_a_long_text_is_not_wider_than_the_screen(command):
+    result = run_cli([command, LONG], env={"COLUMNS": "40"})
+    assert [line for line in result.lines if cell_len(line) > 40] == []
+    assert ("left out of" in result.text.replace("\n", " ")) == (command != "tokens")
+
+
+@pytest.mark.parametrize("call", ["attention", "tokens", "params"])
+def test_nothing_is_wider_than_a_dumb_terminal(call):
+    command, *rest = CALLS[call]
+    result = run_cli([command, *rest], env={"TERM": "dumb", "COLUMNS": "40"}, terminal=True)
+    assert "\x1b" not in result.text
+    assert [line for line in result.lines if cell_len(line) > 40] == []
+
+
+@pytest.mark.parametrize(
+    ("call", "number"),
+    [
+        (["norms", SENTENCE], "0.411"),
+        (["params", "--d", "768", "--L", "12"], "28,348,416"),
+        (["models"], "1,334,016"),
+    ],
+)
+def test_numbers_stay_whole_on_a_narrow_screen(call, number):
+    assert number in run_cli(call, env={"COLUMNS": "40"}).text
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_colours_come_only_where_they_are_wanted(call):
+    coloured = call in ("embeddings", "attention", "mlp", "residual", "next", "params")
+    assert ("\x1b[38;2;" in ran(call, "table", "colours").text) == coloured
+    for place in ("pipe", "no colour", "dumb"):
+        assert "\x1b" not in ran(call, "table", place).text
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_no_color_wins_over_force_color(call):
+    command, *rest = CALLS[call]
+    result = run_cli([command, *rest], env={**COLOURS, "NO_COLOR": "1"})
+    assert re.search(r"\x1b\[[0-9;]*(3[0-8]|4[0-8]|9\d|10\d)", result.text) is None
+
+
+@pytest.mark.parametrize("place", ["ascii", "cp1252"])
+@pytest.mark.parametrize("call", CALLS)
+def test_the_program_draws_with_what_the_encoding_has(call, place):
+    assert "\\" not in ran(call, "table", place).text
+
+
+def test_a_coloured_strip_in_ascii_is_drawn():
+    result = run_cli(CALLS["embeddings"], env=COLOURS, encoding="ascii")
+    assert "\\" not in result.text
+
+
+# JSON
+
+
+@pytest.mark.parametrize("call", [*CALLS, *VARIANTS])
+def test_json_is_one_envelope(call):
+    answer = json.loads(ran(call, "json").out)
+    command = (CALLS | VARIANTS)[call][0]
+    assert list(answer) == ENVELOPE
+    assert (answer["gptscope"], answer["command"]) == (__version__, command)
+    assert answer["schema"] == "gptscope/view/1"
+    assert answer["edits"] == []
+    assert ran(call, "json").text.count("\n") == 1
+    if command in TEXT_COMMANDS:
+        assert answer["model"]["name"] == "tiny"
+        assert sorted(answer["input"]) == ["ids", "prepended", "text", "tokens"]
+        assert len(answer["input"]["ids"]) == len(answer["input"]["tokens"])
+
+
+@pytest.mark.parametrize("call", [*CALLS, *VARIANTS])
+def test_json_parts_have_the_documented_keys(call):
+    parts = json.loads(ran(call, "json").out)["parts"]
+    assert parts
+    for part in parts:
+        assert list(part) == KEYS[part["kind"]]
+        if part["kind"] == "grid":
+            assert {len(row) for row in part["values"]} == {len(part["columns"])}
+            assert len(part["values"]) == len(part["rows"])
+        if part["kind"] == "table":
+            assert all(list(column) == ["name", "kind"] for column in part["columns"])
+            names = [column["name"] for column in part["columns"]]
+            assert all(list(row) == names for row in part["rows"])
+
+
+# CSV
+
+
+@pytest.mark.parametrize("call", [*CALLS, *VARIANTS])
+def test_csv_rows_of_a_block_are_equally_long(call):
+    for block in blocks(ran(call, "csv").text):
+        assert len(body(block)) >= 2
+        assert {len(row) for row in body(block)} == {len(body(block)[0])}
+
+
+@pytest.mark.parametrize("command", TEXT_COMMANDS)
+@pytest.mark.parametrize("text", ["=1+1", "-x", "@cmd", "+x"])
+def test_no_csv_cell_is_a_formula(command, text):
+    cells = [
+        c for block in blocks(on_text(command, "csv", text).text) for row in block for c in row
+    ]
+    assert [c for c in cells if c.startswith(FORMULA) and not is_number(c)] == []
+
+
+@pytest.mark.parametrize("text", ["=1+1", "-x", "@cmd", "+x"])
+def test_a_formula_in_csv_is_text(text):
+    cells = [
+        c for block in blocks(on_text("tokens", "csv", text).text) for row in block for c in row
+    ]
+    assert any(c.startswith(f"'{text[0]}") for c in cells)
+
+
+# SVG
+
+
+@pytest.mark.parametrize("place", [p for p in PLACES if p not in ("ascii", "cp1252")])
+@pytest.mark.parametrize("call", CALLS)
+def test_svg_is_a_picture_by_itself(call, place):
+    result = ran(call, "svg", place)
+    root = ET.fromstring(result.out)  # noqa: S314 - what this program wrote
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    assert result.text.count("http") == 1
+    assert "url(" not in result.text.replace("url(#", "")
+    seen = "".join(words(result.out))
+    assert f"gptscope {CALLS[call][0]}" in seen
+    if place != "40 columns":
+        assert ("part" if call == "params" else "tiny") in seen
+        assert result.out == ran(call, "svg").out
+
+
+@pytest.mark.parametrize("place", ["ascii", "cp1252"])
+@pytest.mark.parametrize("call", ["tokens", "embeddings", "attention"])
+def test_svg_says_the_same_in_every_encoding(call, place):
+    assert words(ran(call, "svg", place).out) == words(ran(call, "svg").out)
+
+
+# Hostile text
+
+HARMLESS = [
+    "[bold]x[/bold]",
+    "[/items]",
+    ":smile:",
+    "list[str]",
+    "close [/] now",
+    "a\\[b",
+    "x\u202ey\u2066",
+    "https://x",
+    "\U0001f469\u200d\U0001f469\u200d\U0001f467 \u2764\ufe0f e\u0301",
+    "\u6f22\u5b57\u304b\u306a\u4ea4\u3058\u308a",
+    "\u2028\ufeff",
+    "</text><script>&amp;",
+    "\n\n",
+    '",\n"',
+]
+CONTROLS = ["a\x1b[31mred\x1b]0;t\x07", "one\rtwo", "tab\there", "nul\x00x", "\x7f\x9b31m"]
+EVERYTHING = "[/b] \u202e\u6f22<a>\n"
+
+
+def check_pure(result, fmt):
+    assert (result.status, result.err) == (0, "")
+    assert CONTROL.findall(result.text) == []
+    if fmt == "json":
+        json.loads(result.out)
+    if fmt == "svg":
+        ET.fromstring(result.out)  # noqa: S314
+    if fmt == "csv":
+        for block in blocks(result.text):
+            assert {len(row) for row in body(block)} == {len(body(block)[0])}
+
+
+@pytest.mark.parametrize("text", HARMLESS + CONTROLS, ids=ascii)
+@pytest.mark.parametrize("fmt", RENDERERS)
+def test_hostile_text_is_shown_not_sent(text, fmt):
+    check_pure(on_text("tokens", fmt, text, env={"COLUMNS": "40"}), fmt)
+
+
+@pytest.mark.parametrize("fmt", RENDERERS)
+@pytest.mark.parametrize("command", [name for name in TEXT_COMMANDS if name != "generate"])
+def test_every_command_takes_hostile_text(command, fmt):
+    check_pure(on_text(command, fmt, EVERYTHING), fmt)
+
+
+@pytest.mark.parametrize("command", TEXT_COMMANDS)
+def test_no_line_of_hostile_text_is_wider_than_the_screen(command):
+    few = ["-n", "2", "--steps"] if command == "generate" else []
+    result = run_cli([command, *few, "--", EVERYTHING], env={"COLUMNS": "40"})
+    assert [line for line in result.lines if cell_len(line) > 40] == []
+
+
+@pytest.mark.parametrize("text", HARMLESS + CONTROLS, ids=ascii)
+def test_json_has_the_text_as_it_was_given(text):
+    answer = asked("tokens", "--", text)
+    assert answer["input"]["text"] == text
+    pieces = answer["parts"][0]["rows"]
+    assert bytes.fromhex("".join(row["bytes"] for row in pieces)).decode() == text
+
+
+@pytest.mark.parametrize("text", HARMLESS + CONTROLS, ids=ascii)
+def test_running_text_begins_with_the_text_made_safe(text):
+    result = on_text("generate", "table", text)
+    assert result.text.startswith(visible(text, keep="\n\t"))
+    assert CONTROL.findall(result.text.replace("\t", "")) == []
+
+
+@pytest.mark.parametrize("command", TEXT_COMMANDS)
+def test_bytes_that_are_no_text_are_refused(command):
+    sentence, _ = refused(on_text(command, "table", "ab\udcff"), 2)
+    assert sentence == "character 2 of the text (U+DCFF) is not valid Unicode"
+
+
+# Numbers that are none
+
+BROKEN = {
+    "embeddings": [],
+    "norms": [],
+    "attention": ["--layer", "-1"],
+    "mlp": ["--layer", "-1"],
+    "residual": [],
+}
+
+
+def on_broken(folder, value, command, fmt, *options):
+    gain = np.full(16, value, "float32")
+    path = str(folder(tensors={"transformer.h.1.ln_1.weight": gain}))
+    return run_cli([command, "--model", path, "--ids", "3,1", "--format", fmt, *options])
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("fmt", RENDERERS)
+@pytest.mark.parametrize("command", BROKEN)
+def test_a_broken_model_is_shown(folder, command, fmt, value):
+    check_pure(on_broken(folder, value, command, fmt, *BROKEN[command]), fmt)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("call", [["next"], ["next", "--at", "all"], ["generate"]], ids=" ".join)
+def test_nothing_is_drawn_from_a_broken_model(folder, call, value):
+    command, *options = call
+    said, _ = refused(on_broken(folder, value, command, "json", *options), 1)
+    assert said.startswith("the logits are not all finite numbers")
+
+
+# A process of its own
+
+
+@pytest.mark.parametrize(
+    ("call", "encoding"), [("generate", "utf-8"), ("tokens", "ascii"), ("params", "cp1252")]
+)
+def test_a_process_writes_the_same(call, encoding):
+    there, here = spawn(CALLS[call], encoding=encoding), run_cli(CALLS[call], encoding=encoding)
+    assert there == here
+
+
+@pytest.mark.parametrize("fmt", RENDERERS)
+def test_a_process_writes_every_format(fmt):
+    assert spawn([*CALLS["attention"], "--format", fmt]) == ran("attention", fmt)
+
+
+def test_a_process_refuses_bytes_that_are_no_text():
+    sentence, _ = refused(spawn(["tokens", b"\xff"]), 2)
+    assert sentence == "character 0 of the text (U+DCFF) is not valid Unicode"

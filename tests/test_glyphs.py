@@ -1,0 +1,84 @@
+import unicodedata
+
+import pytest
+
+from gptscope.glyphs import TOKEN_GLYPHS, UNSAFE, token_glyphs, visible
+
+SHOWN = [
+    ("\x1b[31m", "<0x1B>[31m"),
+    ("\r", "<0x0D>"),
+    ("\x00", "<0x00>"),
+    ("\x7f", "<0x7F>"),
+    ("\x9b", "<U+009B>"),
+    ("\u202e", "<U+202E>"),
+    ("\u200b", "<U+200B>"),
+    ("\ufeff", "<U+FEFF>"),
+    ("\u2028", "<U+2028>"),
+    ("\u2029", "<U+2029>"),
+    ("\ud800", "<U+D800>"),
+    ("\ue000", "<U+E000>"),
+    ("\u0378", "<U+0378>"),
+    ("\U000e0041", "<U+E0041>"),
+]
+HARMLESS = [
+    "",
+    "plain text",
+    "caf\u00e9",
+    "\u4f60\u597d",
+    "\U0001f600",
+    "e\u0301",
+    "[red]",
+    "<0x1B>",
+]
+
+
+@pytest.mark.parametrize(("char", "shown"), SHOWN, ids=[ascii(char) for char, _ in SHOWN])
+@pytest.mark.parametrize("write", [visible, token_glyphs])
+def test_what_is_unsafe_is_shown_by_its_number(write, char, shown):
+    assert write(char) == shown
+    assert write(f"a{char}b") == f"a{shown}b"
+
+
+@pytest.mark.parametrize("text", HARMLESS, ids=ascii)
+def test_what_is_harmless_stays(text):
+    assert visible(text) == text
+    assert token_glyphs(text) == text.replace(" ", "\u00b7")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (" Lily", "\u00b7Lily"),
+        ("\n\n", "\u21b5\u21b5"),
+        ("\t", "\u21e5"),
+        (" \r\n", "\u00b7<0x0D>\u21b5"),
+    ],
+)
+def test_space_in_a_token_is_visible(text, shown):
+    assert token_glyphs(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "keep", "shown"),
+    [
+        ("a\tb\n", "", "a<0x09>b<0x0A>"),
+        ("a\tb\n", "\n", "a<0x09>b\n"),
+        ("a\tb\n\x1b", "\n\t", "a\tb\n<0x1B>"),
+        (" a ", "", " a "),
+    ],
+)
+def test_line_ends_are_kept_where_they_are_wanted(text, keep, shown):
+    assert visible(text, keep=keep) == shown
+
+
+@pytest.mark.parametrize("write", [visible, token_glyphs])
+def test_no_unsafe_character_of_unicode_goes_through(write):
+    every = "".join(map(chr, [*range(0x20000), *range(0xE0000, 0xE0200), 0x10FFFF]))
+    left = {unicodedata.category(c) for c in set(write(every))}
+    assert not left & UNSAFE
+    assert len(left) > 20
+
+
+def test_glyphs_are_one_cell_wide():
+    assert set(TOKEN_GLYPHS) == {" ", "\n", "\t"}
+    assert all(len(glyph) == 1 and glyph.isprintable() for glyph in TOKEN_GLYPHS.values())
