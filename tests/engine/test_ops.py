@@ -68,7 +68,7 @@ def test_every_activation_has_a_definition_here():
 def test_activations_by_their_definition(name, dtype):
     x = np.array(POINTS, dtype)
     expected = np.array([BY_DEFINITION[name](float(value)) for value in x], dtype)
-    tolerance = 4 * np.finfo(dtype).eps
+    tolerance = 8 * np.finfo(dtype).eps
     allowed = tolerance * np.maximum(np.abs(x), np.abs(expected))
     actual = activation(name)(x)
     assert actual.dtype == dtype
