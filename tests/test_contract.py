@@ -393,7 +393,7 @@ def test_a_broken_model_is_shown(folder, command, fmt, value):
 def test_nothing_is_drawn_from_a_broken_model(folder, call, value):
     command, *options = call
     said, _ = refused(on_broken(folder, value, command, "json", *options), 1)
-    assert said.startswith("the logits are not all finite numbers")
+    assert said.startswith("the logits hold NaN or infinity")
 
 
 # A process of its own
