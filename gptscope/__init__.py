@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from gptscope.engine.generate import Generation, generate
     from gptscope.engine.hook_points import HOOK_POINTS
+    from gptscope.engine.lesson import causal_attention, layer_norm
+    from gptscope.engine.ops import gelu, softmax
     from gptscope.engine.sampling import create_rng, probabilities, sample
     from gptscope.engine.trace import Trace, trace
     from gptscope.errors import GptscopeError, ModelError, UsageError
     from gptscope.model.load import load
     from gptscope.model.params import n_params
+    from gptscope.model.positions import sinusoidal_positions
     from gptscope.model.weights import Model
 
 __version__ = "0.1.0"
@@ -26,12 +29,17 @@ _HOMES = {
     "ModelError": "errors",
     "Trace": "engine.trace",
     "UsageError": "errors",
+    "causal_attention": "engine.lesson",
     "create_rng": "engine.sampling",
+    "gelu": "engine.ops",
     "generate": "engine.generate",
+    "layer_norm": "engine.lesson",
     "load": "model.load",
     "n_params": "model.params",
     "probabilities": "engine.sampling",
     "sample": "engine.sampling",
+    "sinusoidal_positions": "model.positions",
+    "softmax": "engine.ops",
     "trace": "engine.trace",
 }
 
@@ -43,12 +51,17 @@ __all__ = [
     "ModelError",
     "Trace",
     "UsageError",
+    "causal_attention",
     "create_rng",
+    "gelu",
     "generate",
+    "layer_norm",
     "load",
     "n_params",
     "probabilities",
     "sample",
+    "sinusoidal_positions",
+    "softmax",
     "trace",
 ]
 

@@ -143,7 +143,8 @@ def layer_norm(x: Array, w: Norm, eps: float, note: Callable[[str, Array], Array
     mean = note("mean", x.mean(axis=-1))  # [T, d] -> [T]
     centred = x - mean[:, None]
     variance = note("variance", np.vecdot(centred, centred) / x.shape[-1])  # [T, d] -> [T]
-    y = note("normalized", centred / np.sqrt(variance + eps)[:, None]) * w.gain
+    centred /= np.sqrt(variance + eps)[:, None]
+    y = note("normalized", centred) * w.gain
     if w.shift is not None:
         y += w.shift
     return note("out", y)
