@@ -86,7 +86,8 @@ d_h head width, F feed-forward width, V vocabulary; layers `{{l}}` and heads `{{
 
 `trace["layers.0.heads.1.q"]` and `trace.layers[0].heads[1].q` are one head. TransformerLens' name
 works wherever a name does and gives all heads with its axes: positions first for q, k, v and z
-([T, H, d_h]), heads first for the patterns ([H, T, S]); `hook_scale` is sqrt(variance + eps).
+([T, H, d_h]), heads first for the patterns ([H, T, S]); `hook_scale` is sqrt(variance + eps), and
+`hook_normalized` comes before gain and shift, as in TransformerLens' models with folded norms.
 
 | name | axes | meaning | TransformerLens |
 |---|---|---|---|

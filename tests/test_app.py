@@ -4,6 +4,7 @@ import re
 import shlex
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -23,6 +24,10 @@ INTERRUPTIBLE = (
     "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
     "from gptscope.app import main; main()"
 )
+
+
+def fault(reason):
+    return pytest.mark.xfail(strict=True, reason=reason)
 
 
 # What the parser refuses
@@ -50,6 +55,24 @@ def test_the_parser_refuses(args, sentence, hint):
     said, hinted = refused(run_cli(args), 2)
     assert said.startswith(sentence)
     assert hinted.startswith(hint)
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["\x1b[31m\u202e"],
+        ["tokens", "--\x1b[31m"],
+        ["tokens", "x", "--format", "\x1b[31m\n"],
+        ["tokens", "x", "--model", "\x1b[31m\r"],
+        ["tokens", "--file", "\x1b[31m\n"],
+        ["embeddings", "x", "--dims", "\x1b[31m"],
+    ],
+    ids=ascii,
+)
+def test_an_error_sends_no_control_characters(args):
+    result = run_cli(args)
+    assert re.search(r"[\x00-\x09\x0b-\x1f\x7f\u202e]", result.err) is None
+    refused(result, result.status)
 
 
 def test_no_arguments_show_the_help():
@@ -170,7 +193,8 @@ def test_a_model_that_is_not_there(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     said, hint = refused(run_cli(["tokens", "Lily", "--model", name]), 1)
     assert said == f"there is no model at {name}"
-    assert hint.endswith("one of: tiny")
+    assert "one of: " in hint
+    assert "tiny" in hint
 
 
 def test_a_model_that_might_run_code(tmp_path):
@@ -295,8 +319,46 @@ def test_output_into_a_pipe_keeps_the_pipe(tmp_path):
     try:
         run_cli(["tokens", "Lily", "--output", str(tmp_path / "pipe"), "--force"])
         assert (tmp_path / "pipe").is_fifo()
+        assert os.read(reader, 100).startswith(b"tiny")
     finally:
         os.close(reader)
+
+
+@pytest.mark.skipif(not hasattr(socket, "AF_UNIX"), reason="there are no local sockets")
+@fault("what is neither file nor folder is written outside the try")
+def test_output_into_a_socket_is_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # the name of a socket must be short
+    with socket.socket(socket.AF_UNIX) as end:
+        end.bind("end")
+        try:
+            result = run_cli(["tokens", "Lily", "--output", "end", "--force"])
+        except OSError as traceback:
+            pytest.fail(str(traceback))
+    assert refused(result, 1)[0].startswith("end cannot be written: ")
+
+
+@fault("the name of the part is too long, and taking it away fails as well")
+@pytest.mark.parametrize("n", [250, 300])
+def test_output_under_a_long_name(tmp_path, n):
+    path = tmp_path / ("a" * n)
+    try:
+        result = run_cli(["tokens", "Lily", "--output", str(path)])
+    except OSError as traceback:
+        pytest.fail(str(traceback))
+    if n > 255:
+        assert refused(result, 1)[0].startswith(f"{path} cannot be written: ")
+    else:
+        assert path.read_text("utf-8").startswith("tiny")
+
+
+@fault("a link that leads to itself cannot be resolved")
+def test_output_through_a_link_to_itself(tmp_path):
+    (tmp_path / "loop").symlink_to("loop")
+    try:
+        result = run_cli(["tokens", "Lily", "--output", str(tmp_path / "loop"), "--force"])
+    except RuntimeError as traceback:
+        pytest.fail(str(traceback))
+    assert refused(result, 1)[0].startswith(f"{tmp_path / 'loop'} cannot be written: ")
 
 
 # Help
@@ -458,6 +520,14 @@ def test_a_closed_standard_output_is_no_traceback():
     line = f"exec {shlex.quote(sys.executable)} -m gptscope tokens Lily >&-"
     done = subprocess.run(["/bin/sh", "-c", line], capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (1, b"error: standard output is closed\n")
+
+
+@fault("sys.stdin is None where standard input is closed")
+def test_a_closed_standard_input_is_told():
+    line = f"exec {shlex.quote(sys.executable)} -m gptscope tokens --file - <&-"
+    done = subprocess.run(["/bin/sh", "-c", line], capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert done.stderr.startswith(b"error: ")
 
 
 def test_a_process_says_its_fault_once():

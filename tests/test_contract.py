@@ -154,6 +154,13 @@ def test_nothing_is_wider_than_the_screen(call):
 
 
 @pytest.mark.parametrize("command", ["tokens", "attention", "residual"])
+def test_a_pipe_has_no_edge(command):
+    result = run_cli([command, LONG])
+    assert "left out" not in result.text
+    assert max(map(cell_len, result.lines)) > (80 if command == "residual" else 60)
+
+
+@pytest.mark.parametrize("command", ["tokens", "attention", "residual"])
 def test_a_long_text_is_not_wider_than_the_screen(command):
     result = run_cli([command, LONG], env={"COLUMNS": "40"})
     assert [line for line in result.lines if cell_len(line) > 40] == []

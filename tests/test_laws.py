@@ -10,12 +10,12 @@ from hypothesis.extra.numpy import array_shapes, arrays
 
 import gptscope
 from gptscope.engine.cache import Cache
-from gptscope.engine.forward import Step, block, forward, unembed, untouched
+from gptscope.engine.forward import forward, unembed, untouched
 from gptscope.engine.hook_points import BY_KEY
 from gptscope.engine.ops import softmax
 from gptscope.tokens import Decoder
 from tests.helpers.close import assert_close, scale
-from tests.helpers.micro import models_and_ids
+from tests.helpers.micro import models_and_ids, post_norm
 
 TO = {"float32": 1e-5, "float64": 1e-12}  # of the scale
 SETTINGS = {
@@ -148,35 +148,30 @@ def test_what_was_recorded_is_what_was_seen(model_and_ids):
 @given(models_and_ids(), st.randoms(use_true_random=False))
 def test_without_mask_and_positions_permuting_tokens_permutes_outputs(model_and_ids, random):
     model, ids = model_and_ids
-    order = random.sample(range(len(ids)), len(ids))
-    x = model.token_table[ids]
-    one, two = all_visible(model, x), all_visible(model, x[order])
+    model, order = all_visible(without_positions(model)), random.sample(range(len(ids)), len(ids))
+    one, two = (forward(model, i) for i in (np.array(ids), np.array(ids)[order]))
     assert_close("logits", two, one[order], str(model.dtype))
 
 
-def test_the_mask_alone_shows_the_order(micro):
-    model, ids = replace(micro, position_table=None), [3, 1, 4, 1, 5]
-    one, two = (forward(model, np.array(i)) for i in (ids, ids[::-1]))
-    assert np.abs(one - two[::-1]).max() > 0.1
+@pytest.mark.parametrize("left", ["mask", "positions"])
+def test_the_mask_alone_and_positions_alone_show_the_order(micro, left):
+    model = without_positions(micro) if left == "mask" else all_visible(micro)
+    ids = np.array([3, 1, 4, 1, 5])
+    assert np.abs(forward(model, ids) - forward(model, ids[::-1])[::-1]).max() > 0.1
 
 
-def test_positions_alone_show_the_order(micro):
-    x, places = micro.token_table[[3, 1, 4, 1, 5]], micro.position_table[:5]
-    one, two = (all_visible(micro, tokens + places) for tokens in (x, x[::-1]))
-    assert np.abs(one - two[::-1]).max() > 0.1
+def all_visible(model):
+    return replace(model, spec=replace(model.spec, causal=False))
 
 
-def all_visible(model, x):
-    # The blocks and the output without a mask; positions are added by whoever calls.
-    nothing = np.zeros((len(x), len(x)), bool)
-    for layer, weights in enumerate(model.blocks):
-        x = block(x, weights, Step(model.spec, layer, nothing, untouched, None))
-    return unembed(model, x)
+def without_positions(model):
+    return replace(model, position_table=None)
 
 
 @given(models_and_ids())
 def test_the_residual_stream_adds_up(model_and_ids):
     model, ids = model_and_ids
+    assume(model.spec.wiring == "pre_norm")
     trace = gptscope.trace(model, ids)
     total = trace.token_embeddings.astype(np.float64) + trace.position_embeddings
     same("embeddings", trace.embeddings, total, model.dtype)
@@ -187,6 +182,19 @@ def test_the_residual_stream_adds_up(model_and_ids):
         total = total + layer.mlp_out
         same("output", layer.output, total, model.dtype)
     same("logits", trace.logits, unembed(model, total), model.dtype)
+
+
+@given(models_and_ids())
+def test_after_a_post_norm_the_stream_is_what_the_norm_gives(model_and_ids):
+    model, ids = model_and_ids
+    trace = gptscope.trace(post_norm(model), ids)
+    for layer in trace.layers:
+        attended, fed = layer.input + layer.attn_out, layer.resid_after_attn + layer.mlp_out
+        same("mean", layer.ln1.mean, attended.mean(-1), model.dtype)
+        same("mean", layer.ln2.mean, fed.mean(-1), model.dtype)
+        np.testing.assert_array_equal(layer.resid_after_attn, layer.ln1.out, strict=True)
+        np.testing.assert_array_equal(layer.output, layer.ln2.out, strict=True)
+    same("logits", trace.logits, trace.layers[-1].output @ model.unembedding, model.dtype)
 
 
 @given(models_and_ids())
@@ -216,7 +224,7 @@ def test_a_norm_leaves_mean_zero_and_variance_at_most_one(model_and_ids):
     model, ids = model_and_ids
     trace, eps = gptscope.trace(model, ids), model.spec.norm_eps
     norms = [norm for layer in trace.layers for norm in (layer.ln1, layer.ln2)]
-    for norm in [*norms, trace.ln_final]:
+    for norm in [*norms, trace.ln_final] if model.ln_final else norms:
         mean, square = norm.normalized.mean(-1), (norm.normalized**2).mean(-1)
         np.testing.assert_allclose(mean, 0, atol=1e-4)
         np.testing.assert_allclose(square, norm.variance / (norm.variance + eps), atol=1e-4)
@@ -326,7 +334,11 @@ def test_top_p_keeps_the_fewest_that_reach_p(x, top_p):
     np.testing.assert_allclose(p[order[:n]], whole[order[:n]] / reached[n - 1], rtol=1e-12)
 
 
-@given(logits(), st.integers(1, 50), st.floats(0.01, 0.999))
+@given(
+    arrays(np.float64, st.integers(1, 40), elements=HALVES),
+    st.integers(1, 50),
+    st.floats(0.01, 0.999),
+)
 def test_top_p_counts_what_top_k_left(x, k, top_p):
     left = gptscope.probabilities(x, 1, k)
     assume(np.abs(np.cumsum(np.sort(left)[::-1]) - top_p).min() > 1e-12)

@@ -102,19 +102,21 @@ def draws(
 def _draws(
     model: Model, prompt: tuple[int, ...], max_new_tokens: int, how: Sampling, rng: Generator
 ) -> Iterator[Draw]:
-    cache = Cache(model.spec, model.dtype)
-    new = np.array(prompt, np.int64)
+    # Where a token sees what comes after it, nothing computed earlier still holds.
+    cache = Cache(model.spec, model.dtype) if model.spec.causal else None
+    ids = new = np.array(prompt, np.int64)
     for step in range(max_new_tokens):
-        x = residual_stream(model, new, cache=cache)
+        x = residual_stream(model, new if cache else ids, cache=cache)
         p = distribution(unembed(model, x[-1:])[0], how)
         drawn = sample(p, rng)
         likely = tuple((int(i), float(p[i])) for i in ranked(p, CANDIDATES) if p[i] > 0)
-        full, last = cache.length + 1 == model.spec.n_ctx, step + 1 == max_new_tokens
+        full, last = len(ids) + 1 == model.spec.n_ctx, step + 1 == max_new_tokens
         stopped = why(ended=drawn in model.end_ids, last=last, full=full)
         yield Draw(drawn, float(p[drawn]), likely, stopped)
         if stopped:
             return
         new = np.array([drawn])
+        ids = np.append(ids, new)
 
 
 def why(*, ended: bool, last: bool, full: bool) -> str | None:

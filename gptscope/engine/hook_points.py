@@ -26,6 +26,11 @@ class HookPoint:
         return self.name.rpartition("}.")[2]
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """Its name, and the alias if there is one."""
+        return (self.name, self.alias) if self.alias else (self.name,)
+
+    @property
     def per_head(self) -> bool:
         """Whether the engine keeps it as one stacked array [H, ...] per layer."""
         return "{h}" in self.name

@@ -69,7 +69,6 @@ class Tensors:
         for name in checkpoint.arrays:
             self._add(name, rename(name))
         self._arrays = {new: checkpoint.arrays[old] for new, old in self._stored_names.items()}
-        self.n_params = 0
 
     def _add(self, stored: str, name: str) -> None:
         if name in self._stored_names:
@@ -103,7 +102,6 @@ class Tensors:
             raise ModelError(f"tensor {self._stored_names[name]} of {self._file} {found}")
         if array.dtype.kind not in "fV":
             raise ModelError(f"tensor {self._stored_names[name]} of {self._file} holds integers")
-        self.n_params += array.size
         return array
 
     def ignore(self, names: Iterable[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -77,7 +78,8 @@ def label(name: str | Path, file: Path) -> str:
     """What a model is called: its shipped name, its folder, or its file if that is named."""
     if str(name) in shipped_folders():
         return str(name)
-    return file.absolute().parent.name if file.name == WEIGHTS else file.stem
+    folder = Path(os.path.abspath(file)).parent  # noqa: PTH100 - a link keeps its own place
+    return folder.name if file.name == WEIGHTS else file.stem
 
 
 def find_config(folder: Path, checkpoint: Checkpoint) -> Config:

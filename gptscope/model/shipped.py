@@ -13,5 +13,5 @@ PACKAGE = Path(__file__).parents[1]
 def shipped_folders() -> Mapping[str, Path]:
     """Name -> folder: inside an installed package, or beside it in a checkout."""
     places = (PACKAGE / "models", PACKAGE.parent / "models")
-    found = {name: p / name for name in SHIPPED for p in places if (p / name).is_dir()}
+    found = {name: p / name for name in SHIPPED for p in reversed(places) if (p / name).is_dir()}
     return MappingProxyType(found)

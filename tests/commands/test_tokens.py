@@ -1,5 +1,10 @@
-import pytest
+import shutil
 
+import pytest
+from tokenizers import Tokenizer
+from tokenizers.processors import TemplateProcessing
+
+from gptscope.model.shipped import shipped_folders
 from tests.helpers.cli import SENTENCE, asked, column, parts, run_cli
 
 TEXTS = [
@@ -49,6 +54,51 @@ def test_ids_in_place_of_a_text(labels):
     assert column(table, "token") == labels[:3]
     assert answer["input"]["text"] is None
     assert note["text"] == "Ids were given: no text was read, and nothing was added"
+
+
+@pytest.fixture
+def adding(tmp_path):
+    def folder(template):
+        path = shutil.copytree(shipped_folders()["tiny"], tmp_path / "model")
+        tokenizer = Tokenizer.from_file(str(path / "tokenizer.json"))
+        end = tokenizer.id_to_token(0)
+        tokenizer.post_processor = TemplateProcessing(
+            single=template.replace("END", end), special_tokens=[(end, 0)]
+        )
+        tokenizer.save(str(path / "tokenizer.json"))
+        return str(path)
+
+    return folder
+
+
+def test_what_the_tokenizer_puts_before_the_text_is_told(adding, ids):
+    answer = asked("tokens", SENTENCE, "--model", adding("END $A"))
+    assert answer["input"]["ids"] == [0, *ids]
+    assert answer["input"]["prepended"] == 1
+    note = answer["parts"][1]["text"]
+    told = "The tokenizer put 1 before the text; the tokens give back the text byte for byte"
+    assert note == told
+
+
+@pytest.mark.parametrize(
+    ("template", "before"),
+    [
+        pytest.param(
+            "$A END",
+            0,
+            marks=pytest.mark.xfail(strict=True, reason="what comes after the text is not told"),
+        ),
+        pytest.param(
+            "END $A END",
+            1,
+            marks=pytest.mark.xfail(strict=True, reason="nor what is before it, if both are there"),
+        ),
+    ],
+)
+def test_what_the_tokenizer_puts_after_the_text_is_told(adding, template, before):
+    answer = asked("tokens", SENTENCE, "--model", adding(template))
+    assert answer["input"]["prepended"] == before
+    assert "Nothing was added" not in answer["parts"][1]["text"]
 
 
 def test_spaces_and_line_ends_are_visible_on_a_terminal():

@@ -85,6 +85,12 @@ def test_an_end_token_in_the_prompt_ends_nothing(micro):
     assert len(generate(replace(micro, end_ids=(3,)), (3, 3), 1).ids) == 1
 
 
+def test_a_model_without_a_mask_is_run_anew_for_each_token():
+    masked = gptscope.load(GOLDEN / "gpt2")
+    model = replace(masked, spec=replace(masked.spec, causal=False))
+    assert generate(model, (1, 2, 3), 8, temperature=0).ids == greedy(model, (1, 2, 3), 8)
+
+
 @pytest.mark.parametrize(
     ("ended", "last", "full", "expected"),
     [

@@ -1,5 +1,7 @@
 """Micro models made in memory, of any size that Hypothesis thinks of."""
 
+from dataclasses import replace
+
 import numpy as np
 from hypothesis import strategies as st
 
@@ -68,7 +70,7 @@ def micro_model(
 
 @st.composite
 def micro_models(draw: st.DrawFn) -> Model:
-    """Models of many sizes and both dtypes, with and without biases, with every activation."""
+    """Models of many sizes, both dtypes and both wirings, with and without biases."""
     n_heads = draw(st.integers(1, 4))
     spec = sizes(
         n_layers=draw(st.integers(1, 3)),
@@ -80,7 +82,13 @@ def micro_models(draw: st.DrawFn) -> Model:
         activation=draw(st.sampled_from(sorted(ACTIVATIONS))),
     )
     dtype = draw(st.sampled_from(["float32", "float64"]))
-    return micro_model(spec, draw(st.integers(0, 2**32)), dtype, bias=draw(st.booleans()))
+    model = micro_model(spec, draw(st.integers(0, 2**32)), dtype, bias=draw(st.booleans()))
+    return post_norm(model) if draw(st.booleans()) else model
+
+
+def post_norm(model: Model) -> Model:
+    """The same weights, with the norms after each sum and none at the end."""
+    return replace(model, spec=replace(model.spec, wiring="post_norm"), ln_final=None)
 
 
 @st.composite

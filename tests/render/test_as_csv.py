@@ -23,6 +23,10 @@ def test_facts_are_two_rows():
     assert read(FACTS) == [["name", "n"], ["value", "1000"]]
 
 
+def test_a_fact_that_is_not_there_is_empty():
+    assert read(Facts("", ((Column("x"), "a"), (Column("y", "count"), None))))[1] == ["a", ""]
+
+
 def test_a_note_is_left_out():
     assert read(FACTS, NOTE) == read(FACTS)
 

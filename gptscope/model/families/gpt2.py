@@ -15,7 +15,7 @@ from gptscope.model.spec import Spec
 from gptscope.model.weights import Attention, Block, Linear, Mlp, Model, Norm
 
 if TYPE_CHECKING:
-    from collections.abc import Container
+    from collections.abc import Container, Iterator
 
     from numpy.typing import NDArray
 
@@ -54,14 +54,15 @@ def assemble(
     """The model of these choices and positions; after a post-norm block there is no last norm."""
     turned = tensors.shape("h.0.attn.c_attn.weight") == (3 * s.d_model, s.d_model)
     layout = Layout(tensors, s, turned, has_bias=config.flag("bias", default=True))
-    scales = score_scales(config, s)
     token_table = tensors.take("wte.weight", s.n_vocab, s.d_model)
     unembedding, tied = head(config, tensors, token_table)
     model = Model(
         spec=s,
         token_table=token_table,
         position_table=position_table,
-        blocks=tuple(layout.block(f"h.{i}", scale) for i, scale in enumerate(scales)),
+        blocks=tuple(
+            layout.block(f"h.{i}", scale) for i, scale in enumerate(score_scales(config, s))
+        ),
         ln_final=None if s.wiring == "post_norm" else layout.norm("ln_f"),
         unembedding=unembedding,
         tied=tied,
@@ -101,11 +102,11 @@ def default_activation(config: Config) -> str:
     return "gelu" if config.has("block_size") and config.has("bias") else "gelu_new"
 
 
-def score_scales(config: Config, s: Spec) -> list[float]:
+def score_scales(config: Config, s: Spec) -> Iterator[float]:
     """What each layer's scores are multiplied by."""
     scale = s.d_head**-0.5 if config.flag("scale_attn_weights", default=True) else 1.0
     by_layer = config.flag("scale_attn_by_inverse_layer_idx", default=False)
-    return [scale / (layer + 1) if by_layer else scale for layer in range(s.n_layers)]
+    yield from (scale / (layer + 1) if by_layer else scale for layer in range(s.n_layers))
 
 
 def head(config: Config, tensors: Tensors, token_table: NDArray[Any]) -> tuple[NDArray[Any], bool]:

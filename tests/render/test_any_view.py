@@ -1,0 +1,70 @@
+import json
+import unicodedata
+from xml.etree import ElementTree as ET
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from gptscope.glyphs import UNSAFE
+from gptscope.render import render
+from gptscope.render.screen import Screen
+from gptscope.view import Column, Facts, Grid, Note, Table, View
+
+TEXT = st.text(max_size=40)
+NUMBER = st.none() | st.floats(width=32) | st.integers(-(10**6), 10**6)
+PROBABILITY = st.none() | st.floats(0, 1, width=32) | st.just(np.float32("nan"))
+VALUES = {
+    "text": st.none() | TEXT,
+    "token": TEXT,
+    "probability": PROBABILITY,
+    "signed": NUMBER,
+    "length": NUMBER,
+    "number": NUMBER,
+    "count": st.none() | st.integers(),
+    "vector": st.lists(st.floats(-9, 9, width=32), min_size=3, max_size=3),
+}
+
+
+@st.composite
+def tables(draw):
+    kinds = draw(st.lists(st.sampled_from(list(VALUES)), min_size=1, max_size=5))
+    rows = draw(st.lists(st.tuples(*(VALUES[kind] for kind in kinds)), max_size=4))
+    return Table(draw(TEXT), tuple(Column(draw(TEXT), kind) for kind in kinds), rows)
+
+
+@st.composite
+def grids(draw):
+    n, m = draw(st.integers(1, 4)), draw(st.integers(1, 9))
+    numbers = draw(st.lists(st.floats(width=32), min_size=n * m, max_size=n * m))
+    labels = [tuple(draw(st.lists(TEXT, min_size=k, max_size=k))) for k in (n, m)]
+    kinds = draw(st.sampled_from(["probability", "signed", "length"]))
+    return Grid(draw(TEXT), *labels, np.reshape(numbers, (n, m)), kinds)
+
+
+PAIRS = st.lists(st.tuples(st.builds(Column, TEXT), TEXT), min_size=1, max_size=4)
+PARTS = tables() | grids() | st.builds(Facts, TEXT, PAIRS.map(tuple)) | st.builds(Note, TEXT)
+
+
+def unsafe(text):
+    return [c for c in text if c != "\n" and unicodedata.category(c) in UNSAFE]
+
+
+@given(PARTS, st.integers(12, 120), st.booleans())
+def test_no_part_is_wider_than_the_screen_or_moves_the_cursor(part, width, unicode):
+    text = render(View("test", (part,)), "table", Screen(width, unicode=unicode))
+    assert [line for line in text.split("\n") if cell_len(line) > width] == []
+    assert unsafe(text) == []
+
+
+@pytest.mark.parametrize("fmt", ["json", "csv", "svg"])
+@given(part=PARTS)
+def test_no_format_sends_control_characters(fmt, part):
+    text = render(View("test", (part,)), fmt, Screen())
+    assert unsafe(text) == []
+    if fmt == "json":
+        json.loads(text)
+    if fmt == "svg":
+        ET.fromstring(text)  # noqa: S314 - what this program wrote
