@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
+import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -102,7 +103,8 @@ def main() -> NoReturn:
 def run(args: Sequence[str]) -> int:
     """Call the program; what a user can mend becomes one sentence, a closed pipe ends quietly."""
     try:
-        status = program(args)
+        with warnings.catch_warnings():
+            status = program(args)
     except GptscopeError as fault:
         return complain(fault.message, fault.hint, fault.status)
     except CommandLineError as fault:
@@ -128,12 +130,14 @@ def program(args: Sequence[str]) -> int:
         pretty_exceptions_enable=False,
     )
     app.callback()(root)
+    # NaN and infinities are shown as such; that NumPy met them says nothing more.
+    warnings.simplefilter("ignore", RuntimeWarning)
     return app(list(args), prog_name="gptscope", standalone_mode=False) or Status.DONE
 
 
 def complain(message: str, hint: str | None, status: int) -> int:
     """One sentence on standard error, with its hint."""
-    sys.stderr.write(f"error: {visible(message)}\n")
-    if hint:
-        sys.stderr.write(f"hint: {visible(hint)}\n")
+    if sys.stderr is not None:
+        sys.stderr.write(f"error: {visible(message)}\n")
+        sys.stderr.write(f"hint: {visible(hint)}\n" if hint else "")
     return status

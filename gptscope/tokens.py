@@ -55,8 +55,8 @@ class Tokenizer:
         return list(self._tokenizer.encode(text, add_special_tokens=not bare).ids)
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of these ids; bytes that are not a whole character become U+FFFD."""
-        return b"".join(map(self.bytes_of, ids)).decode(errors="replace")
+        """The text of these ids; bytes that are not a whole character are written <0xNN>."""
+        return b"".join(map(self.bytes_of, ids)).decode(errors="show_byte")
 
     def bytes_of(self, token_id: int) -> bytes:
         """The bytes that one token stands for; an id without a token has none."""

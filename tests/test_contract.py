@@ -227,7 +227,7 @@ def test_json_is_one_envelope(call):
     assert ran(call, "json").text.count("\n") == 1
     if command in TEXT_COMMANDS:
         assert answer["model"]["name"] == "tiny"
-        assert sorted(answer["input"]) == ["ids", "prepended", "text", "tokens"]
+        assert sorted(answer["input"]) == ["appended", "ids", "prepended", "text", "tokens"]
         assert len(answer["input"]["ids"]) == len(answer["input"]["tokens"])
 
 

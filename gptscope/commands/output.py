@@ -20,15 +20,13 @@ def show(view: View, target: Target) -> None:
     """Write the view to standard output or to a file.
 
     Raises:
-        UsageError: the format is unknown, or the file is there already.
+        GptscopeError: the format is unknown, or the place cannot be written.
     """
     fmt = chosen_format(target)
     if target.output is None:
         emit(render(view, fmt, Screen() if sys.stdout is None else screen_of(sys.stdout)))
         return
-    if target.output.exists() and not target.force:
-        raise UsageError(f"{target.output} is there already", hint="--force overwrites it")
-    write(target.output, render(view, fmt, Screen(UNBOUNDED)))
+    write(target.output, render(view, fmt, Screen(UNBOUNDED)), force=target.force)
 
 
 def emit(text: str) -> None:
@@ -51,31 +49,45 @@ def emit(text: str) -> None:
 
 
 def chosen_format(target: Target) -> str:
-    """The format that was named, or that of the file's ending, or a table."""
-    ending = target.output.suffix.lstrip(".") if target.output else ""
-    fmt = target.format or (ending if ending in RENDERERS else "table")
+    """The format that was named, or that of the file's ending, or a table.
+
+    Raises:
+        UsageError: there is no such format.
+    """
+    ending = target.output.suffix.lstrip(".").lower() if target.output else ""
+    fmt = target.format or ("table" if ending in ("", "txt") else ending)
     if fmt not in RENDERERS:
         raise UsageError(f"format {fmt!r} is not one of: {', '.join(RENDERERS)}")
     return fmt
 
 
-def write(path: Path, text: str) -> None:
+def write(path: Path, text: str, *, force: bool) -> None:
     """Write a file whole or not at all: under another name first, then moved.
 
     Raises:
+        UsageError: the file is there already, and is not to be overwritten.
         GptscopeError: the place cannot be written.
     """
-    if path.is_dir():
-        raise GptscopeError(f"{path} cannot be written: it is a folder")
-    if path.exists() and not path.is_file():  # a pipe or a device
-        path.write_text(text, "utf-8")
-        return
-    target = path.resolve()  # a link stays a link
-    part = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
-        part.write_text(text, "utf-8")
-        part.replace(target)
+        if path.exists() and not force:
+            raise UsageError(f"{path} is there already", hint="--force overwrites it")
+        if path.is_dir():
+            raise GptscopeError(f"{path} cannot be written: it is a folder")
+        if path.exists() and not path.is_file():  # a pipe or a device
+            path.write_text(text, "utf-8")
+        else:
+            replace(path.resolve(), text)  # a link stays a link
     except OSError as fault:
         raise GptscopeError(f"{path} cannot be written: {fault.strerror}") from fault
+    except RuntimeError:
+        raise GptscopeError(f"{path} cannot be written: it is a link to itself") from None
+
+
+def replace(path: Path, text: str) -> None:
+    """The file with this text, or as it was."""
+    part = path.with_name(f".gptscope-{os.getpid()}.part")
+    try:
+        part.write_text(text, "utf-8")
+        part.replace(path)
     finally:
         part.unlink(missing_ok=True)

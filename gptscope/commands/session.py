@@ -22,7 +22,8 @@ class Run:
     model: Model
     ids: tuple[int, ...]
     text: str | None
-    prepended: int
+    prepended: int = 0  # tokens that stand before the text
+    appended: int = 0  # and after it
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -51,6 +52,7 @@ class Run:
             "ids": list(self.ids),
             "tokens": tokens,
             "prepended": self.prepended,
+            "appended": self.appended,
         }
         return {"model": about_model(self.model), "input": given}
 
@@ -66,24 +68,21 @@ def start(source: Source, *, may_be_empty: bool = False) -> Run:
         raise UsageError("give one of TEXT, --file and --ids, not several")
     if not given and not may_be_empty:
         raise UsageError("there is no text", hint='give one in quotes: "Lily wanted to play"')
-    import numpy as np
-
     from gptscope.model.load import load
 
     model = load(source.model, source.dtype)
-    np.seterr(all="ignore")  # NaN and infinities are shown as such; a warning says nothing more
     if source.ids is not None:
-        return Run(model, parse_ids(source.ids, model), None, 0)
+        return Run(model, parse_ids(source.ids, model), None)
     text = read_text(source)
     if not text and may_be_empty:
-        return Run(model, (), None, 0)
+        return Run(model, (), None)
     if not text:
         raise UsageError("the text is empty: there is no token to look at")
     return encoded(model, text)
 
 
 def encoded(model: Model, text: str) -> Run:
-    """The text as tokens, and how many the tokenizer put before it."""
+    """The text as tokens, and how many the tokenizer put around it."""
     if model.tokenizer is None:
         raise UsageError(
             "this model has no tokenizer.json, so it cannot read a text",
@@ -91,8 +90,9 @@ def encoded(model: Model, text: str) -> Run:
         )
     ids = model.tokenizer.encode(text)
     bare = model.tokenizer.encode(text, bare=True)
-    prepended = max(0, len(ids) - len(bare)) if ids[-len(bare) :] == bare else 0
-    return Run(model, tuple(ids), text, prepended)
+    added = len(ids) - len(bare)
+    before = next((i for i in range(added + 1) if ids[i : i + len(bare)] == bare), 0)
+    return Run(model, tuple(ids), text, before, added - before)
 
 
 def read_text(source: Source) -> str:
@@ -105,10 +105,21 @@ def read_text(source: Source) -> str:
         return source.text or ""
     try:
         if str(source.file) == "-":
-            return sys.stdin.buffer.read().decode()
+            return standard_input().decode()
         return source.file.read_bytes().decode()
     except (OSError, UnicodeDecodeError) as fault:
         raise GptscopeError(f"{source.file} cannot be read as UTF-8 text: {fault}") from fault
+
+
+def standard_input() -> bytes:
+    """All of it.
+
+    Raises:
+        GptscopeError: there is none.
+    """
+    if sys.stdin is None:
+        raise GptscopeError("standard input is closed")
+    return sys.stdin.buffer.read()
 
 
 def parse_ids(text: str, model: Model) -> tuple[int, ...]:

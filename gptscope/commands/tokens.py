@@ -42,16 +42,10 @@ def what_was_done(run: Run, tokens: list[Token]) -> str:
     """What the tokenizer added, and whether the text comes back from its tokens."""
     if run.text is None:
         return "Ids were given: no text was read, and nothing was added"
-    added = (
-        f"The tokenizer put {run.prepended} before the text"
-        if run.prepended
-        else "Nothing was added"
-    )
-    text = b"".join(t.bytes for t in tokens[run.prepended :])
-    same = text == run.text.encode()
-    back = (
-        "the tokens give back the text byte for byte"
-        if same
-        else "the text is not the same any more"
-    )
-    return f"{added}; {back}"
+    around = {"before": run.prepended, "after": run.appended}
+    put = " and ".join(f"{n} {where} the text" for where, n in around.items() if n)
+    added = f"The tokenizer put {put}" if put else "Nothing was added"
+    own = tokens[run.prepended : len(tokens) - run.appended]
+    if b"".join(token.bytes for token in own) == run.text.encode():
+        return f"{added}; the tokens give back the text byte for byte"
+    return f"{added}; the text is not the same any more"

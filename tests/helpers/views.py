@@ -26,7 +26,7 @@ TABLE = Table(
 GRID = grid([[1.0, NAN], [0.25, 0.75]])
 FACTS = Facts("some facts", ((Column("name"), "value"), (Column("n", "count"), 1000)))
 NOTE = Note("A note.")
-INPUT = {"text": "a b", "ids": [1, 2], "tokens": ["a", " b"], "prepended": 0}
+INPUT = {"text": "a b", "ids": [1, 2], "tokens": ["a", " b"], "prepended": 0, "appended": 0}
 EVERYTHING = View("test", (TABLE, GRID, FACTS, NOTE), {"name": "a model"}, INPUT)
 
 

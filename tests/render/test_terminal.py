@@ -43,7 +43,7 @@ def cells_before(line, mark):
 
 
 def fed(ids, prepended=0, name="m"):
-    given = {"ids": ids, "prepended": prepended}
+    given = {"ids": ids, "prepended": prepended, "appended": 0}
     return render(View("test", (), {"name": name}, given), Screen(200)).strip()
 
 

@@ -64,6 +64,7 @@ def fed(view: View) -> Text:
     given, model = view.input or {}, view.model or {}
     ids = " ".join(map(str, given["ids"][:24])) + (" …" if len(given["ids"]) > 24 else "")
     before = f"{given['prepended']} prepended" if given["prepended"] else "nothing prepended"
+    before += f", {given['appended']} appended" if given["appended"] else ""
     n = len(given["ids"])
     return Text(f"{visible(model['name'])} · {n} token{'s' * (n != 1)}: {ids} ({before})")
 

@@ -55,7 +55,7 @@ def legend(part: Grid, scale: float, stops: Stops) -> Text:
     """What the colours of a grid mean, from one end of the scale to the other."""
     low = stops[0][0]
     write = formatter(part.kind, [scale], grid=True)
-    text = Text(f"{write(low * scale)} ", style="dim")
+    text = Text().append(f"{write(low * scale)} ", "dim")
     for i in range(LEGEND):
         share = low + (i + 0.5) / LEGEND * (stops[-1][0] - low)
         text.append(" ", Style(bgcolor=Color.from_rgb(*colour(share, stops))))
