@@ -41,7 +41,7 @@ def test_bytes_that_are_no_character_are_numbered():
 
 def test_what_was_fed_is_always_told(ids, labels):
     answer = asked("tokens", SENTENCE)
-    told = {"text": SENTENCE, "ids": ids, "tokens": labels, "prepended": 0}
+    told = {"text": SENTENCE, "ids": ids, "tokens": labels, "prepended": 0, "appended": 0}
     assert answer["input"] == told
     sizes = {"n_layers": 4, "n_heads": 4, "d_model": 128, "d_head": 32, "d_ff": 512}
     assert answer["model"].items() >= {**sizes, "n_vocab": 4096, "n_ctx": 128}.items()
