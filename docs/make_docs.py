@@ -67,7 +67,7 @@ def option_row(param: Any) -> str:  # noqa: ANN401
     names = "`TEXT`" if param.param_type_name == "argument" else names
     default = (
         ""
-        if param.default in (None, False)
+        if param.default is None or param.default is False
         else f"{getattr(param.default, 'value', param.default)}"
     )
     return f"| {names} | {param.help} | {default} |"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import tokenizers
 
@@ -27,6 +27,14 @@ class Token:
     special: bool
 
 
+class Encoded(NamedTuple):
+    """A text as ids, and how many stand before and after its own."""
+
+    ids: list[int]
+    prepended: int
+    appended: int
+
+
 class Tokenizer:
     """A tokenizer.json, and the bytes behind each of its tokens."""
 
@@ -39,8 +47,16 @@ class Tokenizer:
         byte_level = isinstance(tokenizer.decoder, tokenizers.decoders.ByteLevel)
         self._byte_of = byte_alphabet() if byte_level else {}
 
-    def encode(self, text: str, *, bare: bool = False) -> list[int]:
-        """The ids of a text, with what the tokenizer's own rules put around it, unless `bare`.
+    def encode(self, text: str) -> list[int]:
+        """The ids of a text, with what the tokenizer's own rules put around it.
+
+        Raises:
+            UsageError: the text holds half a character (a lone surrogate).
+        """
+        return self.encoded(text).ids
+
+    def encoded(self, text: str) -> Encoded:
+        """The ids of a text, and how many of them the tokenizer's own rules put around it.
 
         Raises:
             UsageError: the text holds half a character (a lone surrogate).
@@ -52,7 +68,11 @@ class Tokenizer:
             raise UsageError(
                 f"character {fault.start} of the text (U+{code:04X}) is not valid Unicode"
             ) from None
-        return list(self._tokenizer.encode(text, add_special_tokens=not bare).ids)
+        made = self._tokenizer.encode(text)
+        added = made.special_tokens_mask
+        before = next((i for i, put in enumerate(added) if not put), len(added))
+        after = next((i for i, put in enumerate(reversed(added)) if not put), 0)
+        return Encoded(list(made.ids), before, after)
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of these ids; bytes that are not a whole character are written <0xNN>."""

@@ -43,7 +43,7 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """A matrix of one kind of number, labelled on two sides; NaN where there is nothing."""
+    """A matrix of one kind of number, labelled on two sides."""
 
     title: str
     rows: tuple[str, ...]
@@ -51,6 +51,14 @@ class Grid:
     values: NDArray[np.floating[Any]]  # [len(rows), len(columns)]
     kind: Kind = "probability"
     row_kind: Kind = "token"
+    hidden: NDArray[np.bool_] | None = None  # cells where nothing is to be seen
+
+    def cells(self) -> list[list[Any]]:
+        """The values row by row; None where nothing is to be seen."""
+        if self.hidden is None:
+            return [list(row) for row in self.values]
+        pairs = zip(self.values, self.hidden, strict=True)
+        return [[None if h else v for v, h in zip(*pair, strict=True)] for pair in pairs]
 
 
 @dataclass(frozen=True, eq=False)

@@ -43,13 +43,17 @@ def command(
     layer: Layer = 0,
     head: Head = None,
     token: TokenAt = None,
-    stage: Annotated[Stage, typer.Option(help="What stands in the cells.")] = Stage.weights,
+    stage: Annotated[
+        Stage, typer.Option(help="What stands in a grid: scores, scaled or weights.")
+    ] = Stage.weights,
 ) -> None:
     """Which token reads from which, head by head, as a grid of numbers.
 
     gptscope attention "Lily wanted to play with her" --layer 0 --head 0
 
-    gptscope attention "Lily wanted to play with her" --layer 2 --token 5 --stage scores
+    gptscope attention "Lily wanted to play with her" --layer 2 --head 1 --stage scaled
+
+    gptscope attention "Lily wanted to play with her" --layer 2 --token 5
     """
     run = start(source)
     layer = check_index("layer", layer, run.model.spec.n_layers)
@@ -70,18 +74,19 @@ def grid(trace: Trace, run: Run, where: tuple[int, int], stage: Stage) -> list[A
 
     layer, head = where
     scope = trace.layers[layer].heads[head]
-    values = getattr(scope, KEYS[stage])
-    if stage is not Stage.scores:  # raw scores are there for hidden tokens too
-        values = np.where(np.isneginf(scope.scaled_masked), np.nan, values)
+    values, hidden = getattr(scope, KEYS[stage]), np.isneginf(scope.scaled_masked)
     title = f"Layer {layer}, head {head}: {stage.value}, a row reads from the columns"
     words = looks(run.labels, scope.weights[-1])
-    return [Grid(title, run.labels, run.labels, values, KINDS[stage]), Note(words)]
+    cells = Grid(title, run.labels, run.labels, values, KINDS[stage], hidden=hidden)
+    return [cells, Note(words)]
 
 
 def looks(labels: Sequence[str], weights: Any) -> str:  # noqa: ANN401
     """A sentence on where the last token looks."""
     import numpy as np
 
+    if np.isnan(weights).any():
+        return f"What the last token {token_glyphs(labels[-1])} reads is not a number"
     most = np.argsort(-weights, kind="stable")[:3]
     seen = ", ".join(f"{token_glyphs(labels[i])} {weights[i]:.2f}" for i in most)
     return f"The last token {token_glyphs(labels[-1])} looks most at {seen}"
@@ -99,6 +104,10 @@ def row(trace: Trace, run: Run, where: tuple[int, int], at: int) -> Table:
         Column("weight", "probability"),
     )
     stages = zip(scope.scores[at], scope.scaled_masked[at], scope.weights[at], strict=True)
-    rows = [(i, run.labels[i], *values) for i, values in enumerate(stages) if i <= at]
+    rows = [
+        (i, run.labels[i], score, scaled, weight)
+        for i, (score, scaled, weight) in enumerate(stages)
+        if scaled > -float("inf")
+    ]
     title = f"Layer {layer}, head {head}: what token {at} {token_glyphs(run.labels[at])} reads"
     return Table(title, columns, rows)

@@ -47,6 +47,8 @@ def command(
 
 def strips(trace: Trace, run: Run) -> tuple[Any, ...]:
     """Every token's rows as coloured strips, with their lengths."""
+    from gptscope.analysis.lengths import lengths
+
     columns = (
         Column("position", "id"),
         Column("token", "token"),
@@ -55,7 +57,7 @@ def strips(trace: Trace, run: Run) -> tuple[Any, ...]:
         Column("values", "vector"),
     )
     rows = [
-        (i, label, name, length(trace.values[key, None][i]), trace.values[key, None][i])
+        (i, label, name, lengths(trace.values[key, None][i]), trace.values[key, None][i])
         for i, label in enumerate(run.labels)
         for key, name in ROWS.items()
         if (key, None) in trace.values
@@ -69,6 +71,8 @@ def strips(trace: Trace, run: Run) -> tuple[Any, ...]:
 
 def exact(trace: Trace, run: Run, at: int, dims: str | None) -> tuple[Any, ...]:
     """The numbers of one token, a row for each dimension."""
+    from gptscope.analysis.lengths import lengths
+
     d = run.model.spec.d_model
     chosen = parse_dims(dims, d)
     kept = {
@@ -78,17 +82,10 @@ def exact(trace: Trace, run: Run, at: int, dims: str | None) -> tuple[Any, ...]:
     }
     columns = (Column("dimension", "id"), *(Column(name, "signed") for name in kept))
     rows = [(i, *(values[i] for values in kept.values())) for i in chosen]
-    lengths = ", ".join(f"{name} {length(values):.4f}" for name, values in kept.items())
+    long = ", ".join(f"{name} {lengths(values):.4f}" for name, values in kept.items())
     title = f"Token {at} {token_glyphs(run.labels[at])}"
-    words = f"{len(chosen)} of {d} dimensions (--dims 0:{d} shows all); lengths: {lengths}"
+    words = f"{len(chosen)} of {d} dimensions (--dims 0:{d} shows all); lengths: {long}"
     return Table(title, columns, rows), Note(words)
-
-
-def length(values: Any) -> Any:  # noqa: ANN401
-    """The Euclidean length of a list."""
-    import numpy as np
-
-    return np.linalg.norm(values)
 
 
 def parse_dims(text: str | None, d: int) -> list[int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gptscope.commands.options import Source, Target, with_options
-from gptscope.commands.output import chosen_format, emit, show
+from gptscope.commands.output import chosen_format, emit, show, tell
 from gptscope.commands.sampling import Temperature, TopK, TopP
 from gptscope.commands.session import Run, start, token_text
 from gptscope.errors import ModelError
-from gptscope.glyphs import token_glyphs, visible
+from gptscope.glyphs import visible
+from gptscope.render.fed import fed
 from gptscope.view import Column, Facts, Table, View
 
 if TYPE_CHECKING:
@@ -64,19 +64,23 @@ def command(
 
 
 def stream(drawn: Iterator[Draw], run: Run) -> None:
-    """The text as it is drawn on standard output; why it ended on standard error."""
+    """The text as it is drawn on standard output; what was fed and why it ended beside it."""
     from gptscope.tokens import Decoder
 
-    if run.model.tokenizer is None:
+    tokenizer = run.model.tokenizer
+    if tokenizer is None:
         raise ModelError("this model has no tokenizer to write with", "--format json gives the ids")
-    decoder, stopped = Decoder(run.model.tokenizer), None
-    emit(visible(run.text or "", keep="\n\t"))
-    for draw in drawn:
-        stopped = draw.stopped
-        if stopped != "end token":
-            emit(visible(decoder.feed(draw.id), keep="\n\t"))
-    emit(visible(decoder.finish(), keep="\n\t") + "\n")
-    sys.stderr.write(f"stopped: {WHY[stopped or 'asked']}\n")
+    decoder, stopped = Decoder(tokenizer), None
+    tell(fed(run.about["model"], run.about["input"]))
+    emit(visible(tokenizer.decode(run.ids[run.prepended :]), keep="\n\t"))
+    try:
+        for draw in drawn:
+            stopped = draw.stopped
+            if stopped != "end token":
+                emit(visible(decoder.feed(draw.id), keep="\n\t"))
+    finally:
+        emit(visible(decoder.finish(), keep="\n\t") + "\n")
+    tell(f"stopped: {WHY[stopped or 'asked']}")
 
 
 def parts(made: list[Draw], run: Run, settings: tuple[Sampling, int]) -> tuple[Any, ...]:
@@ -95,26 +99,26 @@ def parts(made: list[Draw], run: Run, settings: tuple[Sampling, int]) -> tuple[A
 
 
 def draw_table(made: list[Draw], run: Run) -> Table:
-    """What could have come at every step, and what came."""
+    """What could have come at every step, likeliest first, and what came."""
     columns = (
         Column("step", "id"),
         Column("id", "id"),
         Column("token", "token"),
         Column("probability", "probability"),
-        Column("likeliest candidates"),
+        Column("chosen"),
     )
     rows = [
-        (i, draw.id, token_text(run.model, draw.id), draw.probability, candidates(run, draw))
-        for i, draw in enumerate(made)
+        (step, i, token_text(run.model, i), p, "chosen" if i == draw.id else None)
+        for step, draw in enumerate(made)
+        for i, p in candidates(draw)
     ]
     return Table("", columns, rows)
 
 
-def candidates(run: Run, draw: Draw) -> str:
-    """The likeliest tokens of one draw, in words."""
-    return ", ".join(
-        f"{token_glyphs(token_text(run.model, i))} {p:.2f}" for i, p in draw.candidates
-    )
+def candidates(draw: Draw) -> list[tuple[int, float]]:
+    """The likeliest tokens of one draw, and the one that was chosen if it is not among them."""
+    seen = any(i == draw.id for i, _ in draw.candidates)
+    return [*draw.candidates, *([] if seen else [(draw.id, draw.probability)])]
 
 
 def new_text(run: Run, ids: list[int]) -> str | None:

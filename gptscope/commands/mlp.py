@@ -62,7 +62,8 @@ def strongest(trace: Trace, run: Run, where: tuple[int, int], top: int) -> tuple
 
     layer, at = where
     before, after = (getattr(trace.layers[layer], key)[at] for key in ("mlp_hidden", "mlp_act"))
-    order = np.argsort(-np.abs(after), kind="stable")[:top]
+    size = np.where(np.isnan(after), np.inf, np.abs(after))  # what went wrong comes first
+    order = np.argsort(-size, kind="stable")[:top]
     rows = [(int(i), before[i], after[i]) for i in order]
     title = f"Layer {layer}, token {at} {token_glyphs(run.labels[at])}"
     on = (Column("units on", "count"), int((after > 0).sum()))

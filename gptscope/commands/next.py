@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from gptscope.engine.sampling import Sampling
 
 
+DRAWN = "drawn with"
 COLUMNS = (
     Column("rank", "id"),
     Column("id", "id"),
@@ -80,45 +81,57 @@ def one_position(
 ) -> tuple[Table, Facts]:
     """The top tokens after one position, and what is left for all others.
 
-    With settings, a last column has the probabilities that a draw would use; empty is left out.
+    `probability` is softmax(logits); with settings, `drawn with` is what a draw would use.
     """
     from gptscope.engine.sampling import Sampling, distribution, ranked
 
     position, top = where
     plain, drawn = distribution(logits, Sampling()), distribution(logits, how)
-    changed = how != Sampling()
-    columns = (*COLUMNS, Column("drawn with", "probability")) if changed else COLUMNS
-    order = [int(i) for i in ranked(plain, top)]
+    columns = COLUMNS if how == Sampling() else (*COLUMNS, Column(DRAWN, "probability"))
+    order = ranked(logits, top).tolist()
     rows = [
-        (rank, i, token_text(run.model, i), logits[i], plain[i], drawn[i] or None)[: len(columns)]
+        (rank, i, token_text(run.model, i), logits[i], plain[i], drawn[i])[: len(columns)]
         for rank, i in enumerate(order, 1)
     ]
     title = f"After token {position} {token_glyphs(run.labels[position])} {told(how)}"
-    rest = (
+    chosen = None if how == Sampling() else drawn
+    return Table(title.strip(), columns, rows), the_rest(plain, chosen, order)
+
+
+def the_rest(plain: Any, drawn: Any, order: list[int]) -> Facts:  # noqa: ANN401
+    """What the tokens that are not shown have together; `drawn` is None without settings."""
+    import numpy as np
+
+    facts = [
         (Column("tokens not shown", "count"), len(plain) - len(order)),
-        (Column("their probability", "probability"), max(0.0, 1 - float(plain[order].sum()))),
-        (Column("tokens that can be drawn", "count"), int((drawn > 0).sum())),
-    )
-    return Table(title.strip(), columns, rows), Facts("", rest[: 3 if changed else 2])
+        (Column("their probability", "probability"), float(np.delete(plain, order).sum())),
+    ]
+    if drawn is not None:
+        facts += [
+            (Column(f"their {DRAWN}", "probability"), float(np.delete(drawn, order).sum())),
+            (Column("tokens that can be drawn", "count"), int((drawn > 0).sum())),
+        ]
+    return Facts("", tuple(facts))
 
 
 def every_position(logits: Any, run: Run, how: Sampling) -> Table:  # noqa: ANN401
     """For each token: the best guess for the next one, and how the one that came was rated."""
-    from gptscope.engine.sampling import distribution
+    from gptscope.engine.sampling import Sampling, distribution
 
+    name = "probability" if how == Sampling() else DRAWN
     columns = (
         Column("position", "id"),
         Column("token", "token"),
         Column("best guess", "token"),
-        Column("probability", "probability"),
+        Column(name, "probability"),
         Column("what came", "token"),
-        Column("its probability", "probability"),
+        Column(f"its {name}", "probability"),
         Column("its rank", "id"),
     )
     rows = []
     for i, row in enumerate(logits):
         p = distribution(row, how)
-        best = int(p.argmax())
+        best = int(row.argmax())
         came = run.ids[i + 1] if i + 1 < len(run.ids) else None
         seen = (None,) * 3 if came is None else (run.labels[i + 1], p[came], rank(row, came))
         rows.append((i, run.labels[i], token_text(run.model, best), p[best], *seen))

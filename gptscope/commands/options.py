@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
+from typer.models import ArgumentInfo
 
 from gptscope.render import RENDERERS
 
@@ -51,6 +52,7 @@ class Target:
         Path | None, typer.Option("--output", "-o", help="Write to a file; its ending is a format.")
     ] = None
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False
+    no_color: Annotated[bool, typer.Option("--no-color", help="Numbers without colours.")] = False
 
 
 Layer = Annotated[int, typer.Option("--layer", "-l", help="Which block, from 0; -1 is the last.")]
@@ -80,8 +82,16 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
         command(**given)
 
     shared = [p for group in spread.values() for p in group]
-    run.__signature__ = inspect.Signature([*shared[:1], *own, *shared[1:]])  # type: ignore[attr-defined]
+    arguments = [p for p in shared if is_argument(p)]
+    options = [p for p in shared if not is_argument(p)]
+    run.__signature__ = inspect.Signature([*arguments, *own, *options])  # type: ignore[attr-defined]
     return run
+
+
+def is_argument(parameter: inspect.Parameter) -> bool:
+    """Whether it is given by its place."""
+    (declared,) = parameter.annotation.__metadata__
+    return isinstance(declared, ArgumentInfo)
 
 
 def parameters(command: Callable[..., None]) -> list[tuple[str, inspect.Parameter]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import sys
 from pathlib import Path
@@ -24,7 +25,8 @@ def show(view: View, target: Target) -> None:
     """
     fmt = chosen_format(target)
     if target.output is None:
-        emit(render(view, fmt, Screen() if sys.stdout is None else screen_of(sys.stdout)))
+        screen = Screen() if sys.stdout is None else screen_of(sys.stdout)
+        emit(render(view, fmt, dataclasses.replace(screen, colours=not target.no_color)))
         return
     write(target.output, render(view, fmt, Screen(UNBOUNDED)), force=target.force)
 
@@ -46,6 +48,12 @@ def emit(text: str) -> None:
         raise ClosedPipe from None
     except OSError as fault:
         raise GptscopeError(f"standard output cannot be written: {fault.strerror}") from fault
+
+
+def tell(text: str) -> None:
+    """A line on standard error, if there is one."""
+    if sys.stderr is not None:
+        sys.stderr.write(f"{text}\n")
 
 
 def chosen_format(target: Target) -> str:

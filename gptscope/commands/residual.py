@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gptscope.commands.options import Source, Target, with_options
 from gptscope.commands.output import show
@@ -29,35 +29,37 @@ def command(source: Source, target: Target) -> None:
 
 def view(trace: Trace, run: Run) -> View:
     """Two grids, steps x tokens: the list after each step, and what the step added."""
+    from gptscope.analysis.lengths import lengths_of
+
     layers = range(run.model.spec.n_layers)
     stream = ["embeddings"]
     stream += [f"layers.{i}.{k}" for i in layers for k in ("resid_after_attn", "output")]
-    added = [f"layers.{i}.{k}" for i in layers for k in ("attn_out", "mlp_out")]
-    largest = biggest(trace, added)
-    words = f"The longest single addition is {largest[0]} at token {largest[1]}"
+    parts = [f"layers.{i}.{k}" for i in layers for k in ("attn_out", "mlp_out")]
+    added = lengths_of(trace, parts)
     return View(
         "residual",
         (
-            lengths("Length of the residual stream after each step", stream, trace, run),
-            lengths("Length of what each part added", added, trace, run),
-            Note(f"{words} {token_glyphs(run.labels[largest[1]])}"),
+            grid(
+                "Length of the residual stream after each step",
+                stream,
+                run,
+                lengths_of(trace, stream),
+            ),
+            grid("Length of what each part added", parts, run, added),
+            Note(longest(parts, run, added)),
         ),
         **run.about,
     )
 
 
-def lengths(title: str, names: list[str], trace: Trace, run: Run) -> Grid:
-    """The Euclidean length of each token's list, for each of these values."""
-    import numpy as np
-
-    values = np.stack([np.linalg.norm(trace[name], axis=-1) for name in names])
+def grid(title: str, names: list[str], run: Run, values: Any) -> Grid:  # noqa: ANN401
+    """One length for each of these values and tokens."""
     return Grid(title, tuple(names), run.labels, values, "length", row_kind="text")
 
 
-def biggest(trace: Trace, names: list[str]) -> tuple[str, int]:
-    """The value and the token where a list is longest."""
-    import numpy as np
-
-    values = np.stack([np.linalg.norm(trace[name], axis=-1) for name in names])
-    row, column = np.unravel_index(values.argmax(), values.shape)
-    return names[int(row)], int(column)
+def longest(names: list[str], run: Run, values: Any) -> str:  # noqa: ANN401
+    """Which part adds most, and where; or where the numbers went wrong."""
+    row, column = divmod(int(values.argmax()), len(run.ids))  # NaN counts as the largest
+    where = f"{names[row]} at token {column} {token_glyphs(run.labels[column])}"
+    wrong = values[row, column] != values[row, column]
+    return f"{where} is not a number" if wrong else f"The longest single addition is {where}"

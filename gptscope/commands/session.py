@@ -88,18 +88,15 @@ def encoded(model: Model, text: str) -> Run:
             "this model has no tokenizer.json, so it cannot read a text",
             hint="give token ids: --ids 643,414,266",
         )
-    ids = model.tokenizer.encode(text)
-    bare = model.tokenizer.encode(text, bare=True)
-    added = len(ids) - len(bare)
-    before = next((i for i in range(added + 1) if ids[i : i + len(bare)] == bare), 0)
-    return Run(model, tuple(ids), text, before, added - before)
+    made = model.tokenizer.encoded(text)
+    return Run(model, tuple(made.ids), text, made.prepended, made.appended)
 
 
 def read_text(source: Source) -> str:
     """TEXT, or what the file or standard input holds.
 
     Raises:
-        GptscopeError: the file cannot be read as UTF-8.
+        GptscopeError: the file cannot be read, or is not UTF-8.
     """
     if source.file is None:
         return source.text or ""
@@ -107,8 +104,10 @@ def read_text(source: Source) -> str:
         if str(source.file) == "-":
             return standard_input().decode()
         return source.file.read_bytes().decode()
-    except (OSError, UnicodeDecodeError) as fault:
-        raise GptscopeError(f"{source.file} cannot be read as UTF-8 text: {fault}") from fault
+    except OSError as fault:
+        raise GptscopeError(f"{source.file} cannot be read: {fault.strerror}") from fault
+    except UnicodeDecodeError as fault:
+        raise GptscopeError(f"{source.file} is not UTF-8 text: {fault}") from fault
 
 
 def standard_input() -> bytes:

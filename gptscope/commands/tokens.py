@@ -33,9 +33,20 @@ def command(source: Source, target: Target) -> None:
 def view(run: Run) -> View:
     """A row for each token; places are counted in bytes of UTF-8."""
     tokens = run.tokens
-    rows = [(i, t.id, t.text, t.bytes.hex(" "), t.start, t.end) for i, t in enumerate(tokens)]
+    rows = [
+        (i, token.id, token.text, token.bytes.hex(" "), *place(run, tokens, i))
+        for i, token in enumerate(tokens)
+    ]
     table = Table("", COLUMNS, rows)
     return View("tokens", (table, Note(what_was_done(run, tokens))), **run.about)
+
+
+def place(run: Run, tokens: list[Token], i: int) -> tuple[int | None, int | None]:
+    """Where a token stands in the text, in bytes; nowhere, if the tokenizer put it there."""
+    if not run.prepended <= i < len(tokens) - run.appended:
+        return None, None
+    first = tokens[run.prepended].start
+    return tokens[i].start - first, tokens[i].end - first
 
 
 def what_was_done(run: Run, tokens: list[Token]) -> str:

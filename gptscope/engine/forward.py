@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from gptscope.engine.cache import Cache
 from gptscope.engine.ops import (
     activation,
-    hide,
     join_heads,
     linear,
+    mask_scores,
     softmax,
     split_heads,
 )
@@ -47,7 +47,7 @@ class Step:
 
     spec: Spec
     layer: int
-    hidden: NDArray[np.bool_]  # [T, S], true where the future is
+    mask: NDArray[np.bool_]  # [T, S], true where the future is
     listener: Hook
     cache: Cache | None
 
@@ -68,13 +68,13 @@ def residual_stream(
 ) -> Array:
     """Token ids [T] -> what the last block leaves [T, d]."""
     at = np.arange(len(ids)) + (cache.length if cache else 0)
-    hidden = (np.arange(at[-1] + 1) > at[:, None]) & model.spec.causal  # [T] -> [T, S]
+    mask = (np.arange(at[-1] + 1) > at[:, None]) & model.spec.causal  # [T] -> [T, S]
     x = hook("token_embeddings", widen(model.token_table[ids], model.dtype))  # [T] -> [T, d]
     if model.position_table is not None:
         x = x + hook("position_embeddings", widen(model.position_table[at], model.dtype))
     x = hook("embeddings", x)
     for layer, weights in enumerate(model.blocks):
-        x = block(x, weights, Step(model.spec, layer, hidden, hook, cache))
+        x = block(x, weights, Step(model.spec, layer, mask, hook, cache))
     if cache:
         cache.advance(len(ids))
     return x
@@ -119,7 +119,9 @@ def attention(x: Array, w: Attention, step: Step) -> Array:
     if step.cache:
         k, v = step.cache.extend(step.layer, k, v)  # [H, T, d_h] -> [H, S, d_h]
     scores = hook("scores", q @ k.mT)  # [H, T, d_h] -> [H, T, S]
-    weights = hook("weights", softmax(hook("scaled_masked", hide(scores, step.hidden, w.scale))))
+    weights = hook(
+        "weights", softmax(hook("scaled_masked", mask_scores(scores, step.mask, w.scale)))
+    )
     mixed = hook("out", weights @ v)  # [H, T, S] -> [H, T, d_h]
     joined = hook("attn_concat", join_heads(mixed))  # [H, T, d_h] -> [T, H*d_h]
     return hook("attn_out", linear(joined, w.out.weight, w.out.bias))  # [T, H*d_h] -> [T, d]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gptscope.engine import forward
-from gptscope.engine.ops import hide, softmax
+from gptscope.engine.ops import mask_scores, softmax
 from gptscope.model.weights import Norm
 
 Array = NDArray[np.floating[Any]]
@@ -20,7 +20,7 @@ def causal_attention(Q: Array, K: Array, V: Array) -> tuple[Array, Array]:
     Q and K are [T, d_h], V is [T, d_v]. Vaswani et al. 2017, eq. 1 and section 3.2.3.
     """
     future = np.triu(np.ones((len(Q), len(K)), bool), 1)
-    weights = softmax(hide(Q @ K.T, future, Q.shape[-1] ** -0.5))
+    weights = softmax(mask_scores(Q @ K.T, future, Q.shape[-1] ** -0.5))
     return weights, weights @ V
 
 

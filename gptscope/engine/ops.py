@@ -1,4 +1,4 @@
-"""One small function for each formula. Arrays in, a new array out; the shape's last axis is d."""
+"""One small function for each formula, on arrays whose last axis is that of the formula."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -37,10 +37,10 @@ def linear(x: Array, weight: Array, bias: Array | None = None) -> Array:
 
 
 @by_rows
-def hide(scores: Array, hidden: NDArray[np.bool_], scale: float) -> Array:
+def mask_scores(scores: Array, mask: NDArray[np.bool_], scale: float) -> Array:
     """Scores * scale, and -inf where hidden: [H, T, S]. Vaswani et al. 2017, section 3.2.3."""
     y = scores * scale
-    np.copyto(y, -np.inf, where=hidden)
+    np.copyto(y, -np.inf, where=mask)
     return y
 
 
@@ -56,7 +56,7 @@ def join_heads(x: Array) -> Array:
 
 @by_rows
 def gelu(x: Array) -> Array:
-    """X Phi(x), exact. Hendrycks and Gimpel 2016."""
+    """The exact GELU, x Phi(x). Hendrycks and Gimpel 2016."""
     return (0.5 * x * (1 + erf(x * 0.5**0.5))).astype(x.dtype)
 
 
@@ -82,7 +82,7 @@ def sigmoid(x: Array) -> Array:
 
 @by_rows
 def silu(x: Array, slope: float = 1.0) -> Array:
-    """X sigmoid(slope x). Ramachandran et al. 2017."""
+    """The SiLU, x sigmoid(slope x). Ramachandran et al. 2017."""
     return x * sigmoid(slope * x)
 
 

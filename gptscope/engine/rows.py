@@ -28,7 +28,10 @@ def by_rows(formula: F) -> F:
     """The same formula of an array [..., T, n], in slices of T where the array is large."""
 
     @wraps(formula)
-    def run(x: Array, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+    def run(x: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+        x = np.asarray(x)
+        if x.dtype.kind != "f":
+            x = x.astype(np.float64)
         if x.ndim == 1 or x.size < LARGE:
             return formula(x, *args, **kwargs)
         out = np.empty_like(x)

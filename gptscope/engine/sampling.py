@@ -50,7 +50,7 @@ def probabilities(
 
     Raises:
         UsageError: a setting out of its range.
-        ModelError: a logit is NaN or infinite.
+        ModelError: a logit is NaN or +infinity.
     """
     return distribution(logits, Sampling(temperature, top_k, top_p))
 
@@ -59,8 +59,11 @@ def distribution(logits: Array, how: Sampling) -> Array:
     """The probabilities [V] that these settings draw from, in float64.
 
     Raises:
-        ModelError: a logit is NaN or infinite.
+        UsageError: the logits are not one list.
+        ModelError: a logit is NaN or +infinity.
     """
+    if logits.ndim != 1:
+        raise UsageError(f"logits are one list [V], not of the shape {list(logits.shape)}")
     if not np.isfinite(logits.max()):  # -inf, for a token that may not come, is no fault
         raise ModelError("the logits hold NaN or infinity, so nothing can be drawn from them")
     if how.temperature == 0:

@@ -19,8 +19,3 @@ def sinusoidal_positions(n: int, d: int) -> NDArray[np.floating[Any]]:
     """
     angles = np.arange(n)[:, None] / BASE ** (np.arange(0, d, 2) / d)  # [n, ceil(d / 2)]
     return np.stack([np.sin(angles), np.cos(angles)], axis=-1).reshape(n, -1)[:, :d]
-
-
-def wavelengths(d: int) -> NDArray[np.floating[Any]]:
-    """How many positions each pair of dimensions takes for one turn: 2 pi 10000^(2i/d), [d / 2]."""
-    return 2 * np.pi * BASE ** (np.arange(0, d, 2) / d)

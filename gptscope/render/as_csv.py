@@ -7,7 +7,6 @@ import io
 from typing import TYPE_CHECKING, Any
 
 from gptscope.glyphs import visible
-from gptscope.render.numbers import is_nothing
 from gptscope.view import Column, Facts, Grid, Note, Part, Table, View
 
 if TYPE_CHECKING:
@@ -24,8 +23,10 @@ def render(view: View, screen: Screen) -> str:  # noqa: ARG001
     text = io.StringIO()
     out = csv.writer(text, lineterminator="\n")
     for i, p in enumerate(parts):
-        if len(parts) > 1:
-            out.writerows([[]] * bool(i) + [[p.title]])
+        if i:
+            out.writerow([])
+        if len(parts) > 1 and p.title:
+            out.writerow([p.title])
         out.writerows([cell(value) for value in row] for row in lines(p))
     return text.getvalue()
 
@@ -38,18 +39,18 @@ def lines(p: Part) -> Iterator[list[Any]]:
             yield [name for c, n in zip(columns, sizes, strict=True) for name in _names(c, n)]
             for row in rows:
                 yield [v for value, n in zip(row, sizes, strict=True) for v in _spread(value, n)]
-        case Grid(_, rows, columns, values):
+        case Grid(_, rows, columns):
             yield ["", *columns]
-            yield from ([label, *line] for label, line in zip(rows, values, strict=True))
+            yield from ([label, *line] for label, line in zip(rows, p.cells(), strict=True))
         case Facts(_, pairs):
             yield [column.name for column, _ in pairs]
             yield [value for _, value in pairs]
 
 
 def cell(value: Any) -> Any:  # noqa: ANN401
-    """A cell that no spreadsheet takes for a formula; NaN, where nothing is, is empty."""
+    """A cell that no spreadsheet takes for a formula; empty where nothing is."""
     if not isinstance(value, str):
-        return "" if is_nothing(value) else value
+        return "" if value is None else value
     shown = visible(value, keep="\n")
     return f"'{shown}" if shown.startswith(FORMULA) else shown
 

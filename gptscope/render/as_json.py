@@ -1,6 +1,7 @@
 """JSON: one envelope for every command.
 
-NaN (nothing is there: a hidden cell) becomes null; infinities become "Infinity" and "-Infinity".
+null means that nothing is there, as in a hidden cell. What JSON lacks is a string: "NaN",
+"Infinity" and "-Infinity".
 Numbers keep the shortest digits that give back the same float32 or float64.
 """
 
@@ -41,9 +42,9 @@ def part(p: Part) -> dict[str, Any]:
             heads = [{"name": c.name, "kind": c.kind} for c in columns]
             cells = [dict(zip(names, plain(list(row)), strict=True)) for row in rows]
             return {"kind": "table", "title": title, "columns": heads, "rows": cells}
-        case Grid(title, rows, columns, values):
+        case Grid(title, rows, columns):
             sides = {"rows": list(rows), "columns": list(columns)}
-            return {"kind": "grid", "title": title, **sides, "values": plain(values)}
+            return {"kind": "grid", "title": title, **sides, "values": plain(p.cells())}
         case Facts(title, pairs):
             facts = {column.name: plain(value) for column, value in pairs}
             return {"kind": "facts", "title": title, "facts": facts}
@@ -64,10 +65,10 @@ def plain(value: Any) -> Any:  # noqa: ANN401
     return number(value)
 
 
-def number(value: float) -> float | str | None:
+def number(value: float) -> float | str:
     """A number, or what stands in for one that JSON does not have."""
     if math.isnan(value):
-        return None
+        return "NaN"
     if math.isinf(value):
         return "Infinity" if value > 0 else "-Infinity"
     return value

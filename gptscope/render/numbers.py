@@ -11,22 +11,31 @@ if TYPE_CHECKING:
     from gptscope.view import Kind
 
 SIGNIFICANT = 4
+FIXED = 1e7  # from here on, fixed decimals would only be noise
 
 
 def formatter(kind: Kind, values: Iterable[Any], grid: bool = False) -> Formatter:  # noqa: FBT001, FBT002
     """How the values of one column or grid are written."""
     if kind == "probability":
-        return Formatter("z.2f" if grid else "z.4f")
+        return Formatter("z.2f") if grid else Formatter("z.4f", least=0.0001)
     if kind == "count":
         return Formatter(",d")
     if kind in ("signed", "length"):
-        return Formatter(f"z.{decimals(values)}f")
+        return Formatter(number_format(values))
     return Formatter("g" if kind == "number" else "")
+
+
+def number_format(values: Iterable[Any]) -> str:
+    """Fixed decimals, so that a column lines up; powers of ten where that would be noise."""
+    known = [value for value in values if value is not None]
+    if any(math.isfinite(v) and abs(v) >= FIXED for v in known):
+        return f".{SIGNIFICANT}g"
+    return f"z.{decimals(known)}f"
 
 
 def decimals(values: Iterable[Any]) -> int:
     """Digits after the point, so that the largest value has four significant ones."""
-    sizes = (abs(float(v)) for v in values if v is not None and math.isfinite(v))
+    sizes = (abs(float(v)) for v in values if math.isfinite(v))
     largest = max(sizes, default=0.0)
     if largest == 0:
         return 2
@@ -34,17 +43,16 @@ def decimals(values: Iterable[Any]) -> int:
 
 
 class Formatter:
-    """Writes one number; None and NaN, which mean that nothing is there, as a dash."""
+    """Writes one number; None, which means that nothing is there, as a dash."""
 
-    def __init__(self, spec: str) -> None:
-        """`spec` is a format specification of Python."""
-        self._spec = spec
+    def __init__(self, spec: str, least: float = 0.0) -> None:
+        """`spec` is a format specification of Python; below `least` a number is not zero."""
+        self._spec, self._least = spec, least
 
     def __call__(self, value: Any) -> str:  # noqa: ANN401
         """The number as text."""
-        return "-" if is_nothing(value) else format(value, self._spec)
-
-
-def is_nothing(value: Any) -> bool:  # noqa: ANN401
-    """Whether this is None or NaN, which mean that nothing is there."""
-    return value is None or bool(value != value)  # noqa: PLR0124 - NaN is not itself
+        if value is None:
+            return "-"
+        if self._least and 0 < value < self._least:
+            return f"<{self._least}"
+        return format(value, self._spec)

@@ -18,6 +18,7 @@ class Screen:
     width: int = 80
     terminal: bool = False
     unicode: bool = True
+    colours: bool = True  # where the terminal has them
 
 
 def screen_of(stream: TextIO) -> Screen:

@@ -10,9 +10,11 @@ from rich.console import Console
 from rich.text import Text
 
 from gptscope.glyphs import visible
+from gptscope.render.fed import fed
 from gptscope.render.numbers import formatter
 from gptscope.render.terminal.cells import title
 from gptscope.render.terminal.grids import grid
+from gptscope.render.terminal.tables import table
 from gptscope.view import Facts, Grid, Note, Part, Table, View
 
 if TYPE_CHECKING:
@@ -43,6 +45,7 @@ def picture(view: View, screen: Screen, form: str) -> str:
 def console(screen: Screen, out: io.StringIO, **options: Any) -> Console:  # noqa: ANN401
     """A console that obeys NO_COLOR, FORCE_COLOR and TERM, and never reads markup."""
     forced = True if screen.terminal else None
+    options.setdefault("no_color", None if screen.colours else True)
     plain: dict[str, Any] = {"markup": False, "emoji": False, "highlight": False}
     plain |= {"width": screen.width, "height": 24}  # without a height, TERM=dumb means 80 columns
     return Console(file=out, force_terminal=forced, **plain, **options)
@@ -51,7 +54,7 @@ def console(screen: Screen, out: io.StringIO, **options: Any) -> Console:  # noq
 def draw(view: View, to: Console, screen: Screen) -> None:
     """Print what was fed, then every part."""
     if view.input:
-        to.print(fed(view), style="dim", soft_wrap=False)
+        to.print(Text(fed(view.model or {}, view.input)), style="dim")
     for i, part in enumerate(view.parts):
         if i or view.input:
             to.print()
@@ -59,22 +62,10 @@ def draw(view: View, to: Console, screen: Screen) -> None:
             to.print(piece)
 
 
-def fed(view: View) -> Text:
-    """What the model was really given."""
-    given, model = view.input or {}, view.model or {}
-    ids = " ".join(map(str, given["ids"][:24])) + (" …" if len(given["ids"]) > 24 else "")
-    before = f"{given['prepended']} prepended" if given["prepended"] else "nothing prepended"
-    before += f", {given['appended']} appended" if given["appended"] else ""
-    n = len(given["ids"])
-    return Text(f"{visible(model['name'])} · {n} token{'s' * (n != 1)}: {ids} ({before})")
-
-
 def pieces(part: Part, to: Console, screen: Screen) -> Iterator[RenderableType]:
     """What is printed for one part."""
     match part:
         case Table():
-            from gptscope.render.terminal.tables import table
-
             yield from table(part, to, screen)
         case Grid():
             yield from grid(part, to)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gptscope.view import Kind
 
 NUMBERS = ("id", "count", "probability", "signed", "length", "number")
-LABEL = 16  # cells
+LABEL, LEGEND = 16, 24  # cells
 
 
 def title(text: str) -> Iterator[Text]:

@@ -1,9 +1,9 @@
-"""Grids on a terminal: every number on its colour, with a legend; what does not fit is said."""
+"""Grids on a terminal: every number on its colour, with a legend; nothing is left out."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len, set_cell_size
 from rich.color import Color
@@ -12,7 +12,7 @@ from rich.text import Text
 
 from gptscope.render.numbers import formatter
 from gptscope.render.palette import DIVERGING, SEQUENTIAL, UNSEEN, Stops, colour, ink
-from gptscope.render.terminal.cells import LABEL, has_colours, label, title
+from gptscope.render.terminal.cells import LABEL, LEGEND, has_colours, label, title
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,34 +21,49 @@ if TYPE_CHECKING:
 
     from gptscope.view import Grid
 
-LEGEND = 24  # cells
-
 
 def grid(part: Grid, to: Console) -> Iterator[RenderableType]:
-    """The numbers of a matrix, each on its colour; what does not fit is said."""
+    """The numbers of a matrix, each on its colour; columns that do not fit come in bands below."""
     yield from title(part.title)
-    scale, stops = scale_of(part)
     write = formatter(part.kind, part.values.ravel(), grid=True)
-    texts = [[write(float(v)) for v in row] for row in part.values]
+    texts = [[write(value) for value in row] for row in part.cells()]
     names = [label(r, part.row_kind) for r in part.rows]
     if part.row_kind == "token":
         names = [f"{i} {name}" for i, name in enumerate(names)]
     heads = [label(c, "token") for c in part.columns]
-    side, wide, first = layout(names, heads, texts, to.width)
-    places = "".join(f"{i:>{wide - 1}} " for i in range(first, len(heads)))
-    yield Text(" " * side + places.rstrip(), style="dim")
-    yield Text(
-        " " * side + "".join(fit(h, wide - 1, wide - 1) + " " for h in heads[first:]).rstrip()
-    )
-    for name, row, values in zip(names, texts, part.values, strict=True):
-        line = Text(fit(name, side - 1, side, left=True))
-        for text, value in zip(row[first:], values[first:], strict=True):
-            line.append(f"{text:>{wide - 1}} ", shade(float(value), scale, stops))
-        yield line
+    side, wide = layout(names, heads, texts, to.width)
+    room = max(1, (to.width - side) // wide)
+    colours = scale_of(part)
+    for first in range(0, len(heads), room):
+        shown = slice(first, first + room)
+        yield from top(heads, shown, side, wide)
+        for name, row, cells in zip(names, texts, part.cells(), strict=True):
+            if any(cell is not None for cell in cells[shown]):
+                named = fit(name, side - 1, side, left=True)
+                yield line(named, row[shown], cells[shown], wide, colours)
     if has_colours(to):
-        yield legend(part, scale, stops)
-    if first:
-        yield Text(left_out(first, len(heads)))
+        yield legend(part, *colours)
+
+
+def top(heads: list[str], shown: slice, side: int, wide: int) -> Iterator[Text]:
+    """Positions and names over a band of columns; an empty line before every band but the first."""
+    if shown.start:
+        yield Text()
+    places = "".join(f"{i:>{wide - 1}} " for i in range(len(heads))[shown])
+    yield Text(" " * side + places.rstrip(), style="dim")
+    names = "".join(fit(head, wide - 1, wide - 1) + " " for head in heads[shown])
+    yield Text(" " * side + names.rstrip())
+
+
+def line(
+    name: str, texts: list[str], cells: list[Any], wide: int, colours: tuple[float, Stops]
+) -> Text:
+    """One row of a band."""
+    text = Text(name)
+    for shown, cell in zip(texts, cells, strict=True):
+        value = math.nan if cell is None else float(cell)
+        text.append(f"{shown:>{wide - 1}} ", shade(value, *colours))
+    return text
 
 
 def legend(part: Grid, scale: float, stops: Stops) -> Text:
@@ -64,21 +79,14 @@ def legend(part: Grid, scale: float, stops: Stops) -> Text:
 
 def layout(
     names: list[str], heads: list[str], texts: list[list[str]], width: int
-) -> tuple[int, int, int]:
-    """Cells for the row labels and for each column, and the first column that is shown."""
+) -> tuple[int, int]:
+    """Cells for the row labels, and for each column."""
     side = min(max(map(cell_len, names)), max(LABEL, width // 3)) + 1
     number = max(len(text) for row in texts for text in row) + 1
     wide = max(number, min(max(map(cell_len, heads)) + 1, 12))
     if side + wide * len(heads) > width:
-        wide = max(number, (width - side) // len(heads))
-    room = max(1, (width - side) // wide)
-    return side, wide, max(0, len(heads) - room)
-
-
-def left_out(first: int, n: int) -> str:
-    """What a narrow screen does not show, and where it is."""
-    columns = "column 0 is" if first == 1 else f"columns 0 to {first - 1} are"
-    return f"{columns} left out of {n}: widen the terminal, or use --format csv or json"
+        wide = max(number, min(wide, (width - side) // len(heads)))
+    return side, wide
 
 
 def fit(text: str, most: int, wide: int, *, left: bool = False) -> str:

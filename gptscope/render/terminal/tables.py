@@ -5,25 +5,25 @@ A table takes the first of `LAYOUTS` that fits; if none does, it is written row 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
-from rich.box import ASCII2, SIMPLE_HEAD
 from rich.cells import cell_len, set_cell_size
 from rich.color import Color
 from rich.style import Style
-from rich.table import Table as RichTable
 from rich.text import Text
 
 from gptscope.glyphs import visible
-from gptscope.render.numbers import formatter, is_nothing
+from gptscope.render.numbers import formatter
 from gptscope.render.palette import DIVERGING, SEQUENTIAL, colour
-from gptscope.render.terminal.cells import NUMBERS, has_colours, label, title
+from gptscope.render.terminal.cells import LEGEND, NUMBERS, has_colours, label, title
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from rich.console import Console, JustifyMethod, RenderableType
+    from rich.console import Console, RenderableType
 
     from gptscope.render.screen import Screen
     from gptscope.view import Column, Table
@@ -53,11 +53,13 @@ def table(part: Table, to: Console, screen: Screen) -> Iterator[RenderableType]:
     for layout in LAYOUTS:
         rows = written(part, to, layout)
         if width(part, rows, layout) <= to.width:
-            yield in_columns(part, rows, layout, screen)
-            return
-    yield from one_by_one(
-        part, written(part, to, Layout(bars=False, stacked=False, strip=to.width))
-    )
+            yield from in_columns(part, rows, layout, to, screen)
+            break
+    else:
+        narrow = Layout(bars=False, stacked=False, strip=to.width)
+        yield from one_by_one(part, written(part, to, narrow))
+    if any(column.kind == "vector" for column in part.columns):
+        yield strip_legend(part, to)
 
 
 def headings(part: Table, layout: Layout) -> list[Text]:
@@ -91,18 +93,43 @@ def widest(text: Text) -> int:
 
 
 def in_columns(
-    part: Table, rows: Sequence[Sequence[Text]], layout: Layout, screen: Screen
-) -> RenderableType:
-    """The usual layout."""
-    box = SIMPLE_HEAD if screen.unicode else ASCII2
-    out = RichTable(box=box, header_style="bold", pad_edge=False, show_edge=False)
-    for column, head in zip(part.columns, headings(part, layout), strict=True):
-        number = column.kind in NUMBERS and not (layout.bars and column.kind == "probability")
-        side: JustifyMethod = "right" if number else "left"
-        out.add_column(head, justify=side, overflow="fold", no_wrap=column.kind != "text")
+    part: Table, rows: Sequence[Sequence[Text]], layout: Layout, to: Console, screen: Screen
+) -> Iterator[RenderableType]:
+    """The usual layout; only words are folded."""
+    heads = headings(part, layout)
+    wide = [max(map(widest, cells)) for cells in zip(heads, *rows, strict=True)]
+    words = [i for i, column in enumerate(part.columns) if column.kind == "text"]
+    over = sum(wide) + GAP * (len(wide) - 1) - to.width
+    for i in sorted(words, key=lambda i: -wide[i]):
+        less = min(max(over, 0), max(wide[i] - FOLDED, 0))
+        wide[i], over = wide[i] - less, over - less
+    right = [
+        column.kind in NUMBERS and not (layout.bars and column.kind == "probability")
+        for column in part.columns
+    ]
+    for head in lines(heads, wide, right, to):
+        yield Text(head.plain, style="bold")
+    yield Text(("─" if screen.unicode else "-") * (sum(wide) + GAP * (len(wide) - 1)))
     for row in rows:
-        out.add_row(*row)
-    return out
+        yield from lines(row, wide, right, to)
+
+
+def lines(
+    cells: Sequence[Text], wide: Sequence[int], right: Sequence[bool], to: Console
+) -> Iterator[Text]:
+    """One row: as many lines as its longest cell has."""
+    folded = [
+        list(cell.split("\n")) if widest(cell) <= n else list(cell.wrap(to, n))
+        for cell, n in zip(cells, wide, strict=True)
+    ]
+    for parts in zip_longest(*folded, fillvalue=Text()):
+        line = Text()
+        for part, n, to_the_right in zip(parts, wide, right, strict=True):
+            gap = " " * (n - part.cell_len)
+            line.append(" " * GAP if line else "")
+            line = line.append(gap) + part if to_the_right else line + part + Text(gap)
+        line.rstrip()
+        yield line
 
 
 def one_by_one(part: Table, rows: Sequence[Sequence[Text]]) -> Iterator[RenderableType]:
@@ -122,7 +149,7 @@ def writer(
 ) -> Callable[[Any], Text]:
     """The function that writes one cell of this column."""
     if column.kind == "vector":
-        largest = max((abs(float(x)) for v in values for x in v), default=0.0)
+        largest = largest_in(values)
         return lambda value: strip(value, largest, layout.strip, to)
     if column.kind not in NUMBERS:
         return lambda value: Text(label(value or "", column.kind))
@@ -134,7 +161,7 @@ def writer(
 
 def bar(share: float | None) -> Text:
     """A bar as long as the share; the number stands beside it."""
-    filled = 0 if is_nothing(share) else round(float(share or 0) * BAR)
+    filled = round(share * BAR) if share is not None and math.isfinite(share) else 0
     style = Style(color=Color.from_rgb(*colour(0.6, SEQUENTIAL)))
     return Text("█" * filled, style=style) + Text(" " * (BAR - filled))
 
@@ -153,6 +180,24 @@ def strip(values: Sequence[float], largest: float, wide: int, to: Console) -> Te
         left, right = (Color.from_rgb(*colour(share, DIVERGING)) for share in pair)
         text.append("▌", Style(color=left, bgcolor=right))
     return text
+
+
+def largest_in(lists: Sequence[Sequence[float]]) -> float:
+    """The largest number without its sign, which has the strongest colour."""
+    return max((abs(float(x)) for one in lists for x in one), default=0.0)
+
+
+def strip_legend(part: Table, to: Console) -> Text:
+    """What the cells of a strip mean."""
+    (i,) = (i for i, column in enumerate(part.columns) if column.kind == "vector")
+    largest = largest_in([row[i] for row in part.rows])
+    if not has_colours(to):
+        return Text(f"# + . - =: from {largest:.4g} over 0 to {-largest:.4g}", style="dim")
+    text = Text().append(f"{-largest:.4g} ", "dim")
+    for i in range(LEGEND):
+        share = (2 * i + 1) / LEGEND - 1
+        text.append(" ", Style(bgcolor=Color.from_rgb(*colour(share, DIVERGING))))
+    return text.append(f" {largest:.4g}", "dim")
 
 
 def sign(share: float) -> str:
