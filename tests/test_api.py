@@ -108,3 +108,10 @@ def test_running_a_model_needs_numpy_safetensors_and_tokenizers_alone():
 
 def test_a_name_can_be_imported_from_the_top():
     assert python("from gptscope import *; print(load('tiny').n_params)") == ["1334016"]
+
+
+def test_formulas_take_lists_and_whole_numbers():
+    floats = np.array([1.0, 2, 3])
+    for formula in (gptscope.softmax, gptscope.gelu, gptscope.probabilities):
+        for given in ([1, 2, 3], np.array([1, 2, 3])):
+            np.testing.assert_array_equal(formula(given), formula(floats), strict=True)

@@ -5,7 +5,7 @@ import tokenizers
 
 from gptscope.errors import ModelError, UsageError
 from gptscope.model.shipped import shipped_folders
-from gptscope.tokens import Decoder, Token, Tokenizer, byte_alphabet, load_tokenizer
+from gptscope.tokens import Decoder, Encoded, Token, Tokenizer, byte_alphabet, load_tokenizer
 
 TINY = shipped_folders()["tiny"] / "tokenizer.json"
 SNOWMAN = "\u2603"  # three bytes: E2 98 83
@@ -125,11 +125,26 @@ BEGIN = {
 }
 
 
-def test_what_the_rules_put_before_a_text_can_be_left_out(changed, tokenizer):
+def test_what_the_rules_put_before_a_text_is_told(changed, tokenizer):
     begins = changed(post_processor=BEGIN)
     plain = tokenizer.encode("Lily")
     assert begins.encode("Lily") == [0, *plain]
-    assert begins.encode("Lily", bare=True) == plain
+    assert begins.encoded("Lily") == Encoded([0, *plain], prepended=1, appended=0)
+    assert tokenizer.encoded("Lily") == Encoded(plain, prepended=0, appended=0)
+    with pytest.raises(TypeError, match="bare"):
+        begins.encode("Lily", bare=True)
+
+
+def test_what_the_rules_put_after_a_text_is_told(changed, tokenizer):
+    ends = changed(post_processor=BEGIN | {"single": BEGIN["single"][::-1]})
+    plain = tokenizer.encode("Lily")
+    assert ends.encoded("Lily") == Encoded([*plain, 0], prepended=0, appended=1)
+
+
+def test_a_special_token_that_was_written_counts_as_text(changed, tokenizer):
+    assert tokenizer.encoded("<|endoftext|>") == Encoded([0], prepended=0, appended=0)
+    begins = changed(post_processor=BEGIN)
+    assert begins.encoded("<|endoftext|>") == Encoded([0, 0], prepended=1, appended=0)
 
 
 def test_a_text_is_never_cut(changed, tokenizer):

@@ -17,7 +17,8 @@ Array = NDArray[np.floating[Any]]
 
 def lengths(x: Array) -> Array:
     """The Euclidean length of each list, sqrt(sum of squares): [..., d] -> [...]."""
-    return np.asarray(np.linalg.norm(x, axis=-1))
+    found: Array = np.linalg.norm(x, axis=-1)
+    return found
 
 
 def lengths_of(trace: Trace, names: Sequence[str]) -> Array:

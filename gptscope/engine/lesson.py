@@ -19,6 +19,7 @@ def causal_attention(Q: Array, K: Array, V: Array) -> tuple[Array, Array]:
 
     Q and K are [T, d_h], V is [T, d_v]. Vaswani et al. 2017, eq. 1 and section 3.2.3.
     """
+    Q, K, V = map(np.asarray, (Q, K, V))
     future = np.triu(np.ones((len(Q), len(K)), bool), 1)
     weights = softmax(mask_scores(Q @ K.T, future, Q.shape[-1] ** -0.5))
     return weights, weights @ V
@@ -29,6 +30,7 @@ def layer_norm(x: Array, gain: Array, bias: Array, eps: float = 1e-5) -> Array:
 
     The variance is that of the population. Ba, Kiros and Hinton 2016.
     """
+    x, gain, bias = map(np.asarray, (x, gain, bias))
     rows = x.reshape(-1, x.shape[-1])
     out = forward.layer_norm(rows, Norm(gain, bias), eps, lambda _key, value: value)
     return out.reshape(x.shape)

@@ -32,7 +32,7 @@ def by_rows(formula: F) -> F:
         x = np.asarray(x)
         if x.dtype.kind != "f":
             x = x.astype(np.float64)
-        if x.ndim == 1 or x.size < LARGE:
+        if x.ndim < 2 or x.size < LARGE:
             return formula(x, *args, **kwargs)
         out = np.empty_like(x)
 

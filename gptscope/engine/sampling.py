@@ -62,6 +62,7 @@ def distribution(logits: Array, how: Sampling) -> Array:
         UsageError: the logits are not one list.
         ModelError: a logit is NaN or +infinity.
     """
+    logits = np.asarray(logits)
     if logits.ndim != 1:
         raise UsageError(f"logits are one list [V], not of the shape {list(logits.shape)}")
     if not np.isfinite(logits.max()):  # -inf, for a token that may not come, is no fault

@@ -1,9 +1,14 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from gptscope.commands.attention import row
+from gptscope.commands.session import Run
 from gptscope.glyphs import token_glyphs
 from tests.helpers.cli import SENTENCE, column, parts
+from tests.helpers.folders import tensors_of
 
 AHEAD = np.triu(np.ones((6, 6), bool), 1)
 
@@ -41,9 +46,8 @@ def test_stage_is_that_of_the_trace(trace, stage):
     grid, _ = parts("attention", SENTENCE, "--layer", "2", "--head", "1", "--stage", stage)
     head = trace.layers[2].heads[1]
     kept = {"scores": head.scores, "scaled": head.scaled_masked, "weights": head.weights}[stage]
-    hidden = AHEAD & (stage != "scores")  # raw scores are there for later tokens, too
-    assert np.array_equal(np.isnan(values(grid)), hidden)
-    assert_allclose(values(grid)[~hidden], kept[~hidden], rtol=1e-4, atol=1e-5)
+    assert [[cell is None for cell in row] for row in grid["values"]] == AHEAD.tolist()
+    assert_allclose(values(grid)[~AHEAD], kept[~AHEAD], rtol=1e-4, atol=1e-5)
     assert f": {stage}, " in grid["title"]
 
 
@@ -86,3 +90,22 @@ def test_scaled_is_score_over_the_root_of_the_head_width():
     (table,) = parts("attention", SENTENCE, "--token", "5", "--head", "0")
     ratio = np.divide(column(table, "score"), column(table, "scaled"))
     assert_allclose(ratio, np.full(6, 32**0.5), rtol=1e-4)
+
+
+@pytest.mark.parametrize(("causal", "read"), [(True, [0, 1]), (False, [0, 1, 2, 3, 4, 5])])
+def test_token_shows_the_rows_that_are_not_masked(tiny, ids, causal, read):
+    model = replace(tiny, spec=replace(tiny.spec, causal=causal))
+    run = Run(model, tuple(ids), SENTENCE)
+    table = row(run.trace(), run, (0, 0), 1)
+    assert [position for position, *_ in table.rows] == read
+    assert_allclose(sum(weight for *_, weight in table.rows), 1, rtol=1e-6)
+
+
+def test_what_is_no_number_is_not_taken_for_hidden(folder):
+    bias = np.zeros(tensors_of("gpt2")["transformer.h.0.attn.c_attn.bias"].shape, "float32")
+    bias[0] = np.nan
+    broken = folder(tensors={"transformer.h.0.attn.c_attn.bias": bias})
+    args = ["attention", "--ids", "1,2", "--head", "0", "--model", str(broken)]
+    grid, note = parts(*args)
+    assert grid["values"] == [["NaN", None], ["NaN", "NaN"]]
+    assert note["text"] == "What the last token <id 2> reads is not a number"

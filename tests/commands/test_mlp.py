@@ -3,6 +3,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from tests.helpers.cli import SENTENCE, column, parts
+from tests.helpers.folders import tensors_of
 
 
 @pytest.mark.parametrize("layer", [0, 3])
@@ -42,3 +43,15 @@ def test_the_strongest_come_first_whatever_their_sign():
 @pytest.mark.parametrize("top", [1, 3])
 def test_top_says_how_many(top):
     assert len(parts("mlp", SENTENCE, "--token", "0", "--top", str(top))[1]["rows"]) == top
+
+
+def test_what_is_no_number_comes_first(folder):
+    bias = tensors_of("gpt2")["transformer.h.0.mlp.c_fc.bias"].copy()
+    bias[5] = np.nan
+    broken = folder(tensors={"transformer.h.0.mlp.c_fc.bias": bias})
+    args = ["--ids", "1,2", "--token", "0", "--model", str(broken)]
+    *_, table = parts("mlp", *args)
+    first, *rest = table["rows"]
+    assert first == {"unit": 5, "before": "NaN", "after": "NaN"}
+    sizes = np.abs([row["after"] for row in rest])
+    assert np.all(np.diff(sizes) <= 0)

@@ -23,6 +23,7 @@ def test_the_likeliest_tokens(tiny, trace, at, position):
     assert column(table, "token") == [tiny.tokenizer.text_of(i) for i in ids]
     assert_allclose(column(table, "logit"), trace.logits[position, ids], rtol=1e-5)
     assert_allclose(column(table, "probability"), p[ids], rtol=1e-5)
+    assert list(facts["facts"]) == ["tokens not shown", "their probability"]
     assert facts["facts"]["tokens not shown"] == 4086
     assert_allclose(facts["facts"]["their probability"], 1 - p[ids].sum(), rtol=1e-4)
 
@@ -54,10 +55,17 @@ def test_settings_add_the_column_that_a_draw_uses(trace, options, settings, told
     p = gptscope.probabilities(trace.logits[-1], **settings)
     assert names(table) == [*PLAIN, "drawn with"]
     assert table["title"] == f"After token 5 \u00b7her {told}"
-    drawn = np.array(column(table, "drawn with"), float)
-    assert_allclose(np.nan_to_num(drawn), p[column(table, "id")], rtol=1e-5)
-    assert np.array_equal(np.isnan(drawn), p[column(table, "id")] == 0)
-    assert facts["facts"]["tokens that can be drawn"] == np.count_nonzero(p)
+    shown, drawn = column(table, "id"), column(table, "drawn with")
+    assert_allclose(drawn, p[shown], rtol=1e-5)
+    assert [value == 0.0 for value in drawn] == (p[shown] == 0).tolist()
+    told = ["tokens not shown", "their probability", "their drawn with", "tokens that can be drawn"]
+    assert list(facts["facts"]) == told
+    softmax = gptscope.probabilities(trace.logits[-1])
+    rest = facts["facts"]
+    assert_allclose(column(table, "probability"), softmax[shown], rtol=1e-5)
+    assert_allclose(rest["their probability"], np.delete(softmax, shown).sum(), rtol=1e-4)
+    assert_allclose(rest["their drawn with"], np.delete(p, shown).sum(), rtol=1e-4)
+    assert rest["tokens that can be drawn"] == np.count_nonzero(p)
     plain, _ = parts("next", SENTENCE)
     assert [row[:5] for row in map(list, map(dict.values, table["rows"]))] == [
         list(row.values()) for row in plain["rows"]
@@ -77,8 +85,12 @@ def test_after_every_token(tiny, trace, ids, labels):
     assert column(table, "its rank") == [*ranks.tolist(), None]
 
 
-def test_after_every_token_with_settings(trace):
+def test_after_every_token_with_settings(trace, ids):
     (table,) = parts("next", SENTENCE, "--at", "all", "--temperature", "0.5")
-    p = [gptscope.probabilities(row, 0.5).max() for row in trace.logits]
-    assert_allclose(column(table, "probability"), p, rtol=1e-5)
+    p = np.stack([gptscope.probabilities(row, 0.5) for row in trace.logits])
+    assert_allclose(column(table, "drawn with"), p.max(axis=1), rtol=1e-5)
+    came = p[np.arange(5), ids[1:]]
+    assert_allclose(column(table, "its drawn with")[:-1], came, rtol=1e-5)
+    assert column(table, "its drawn with")[-1] is None
+    assert not {"probability", "its probability"} & set(names(table))
     assert table["title"] == "After every token (temperature 0.5)"

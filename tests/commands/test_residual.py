@@ -3,6 +3,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from tests.helpers.cli import SENTENCE, parts
+from tests.helpers.folders import tensors_of
 
 BLOCKS = [f"layers.{i}." for i in range(4)]
 
@@ -32,3 +33,13 @@ def test_the_sentence_names_the_longest_addition(view, labels):
     row, at = np.unravel_index(lengths.argmax(), lengths.shape)
     told = f"The longest single addition is {added['rows'][row]} at token {at} {labels[at]}"
     assert note["text"] == told
+
+
+def test_the_sentence_tells_what_is_no_number(folder):
+    bias = tensors_of("gpt2")["transformer.h.1.mlp.c_proj.bias"].copy()
+    bias[0] = np.nan
+    broken = folder(tensors={"transformer.h.1.mlp.c_proj.bias": bias})
+    _, added, note = parts("residual", "--ids", "1,2", "--model", str(broken))
+    row = added["rows"].index("layers.1.mlp_out")
+    assert added["values"][row] == ["NaN", "NaN"]
+    assert note["text"] == "layers.1.mlp_out at token 0 <id 1> is not a number"

@@ -94,6 +94,24 @@ def test_what_the_tokenizer_puts_after_the_text_is_told(adding, template, before
     assert "Nothing was added" not in answer["parts"][1]["text"]
 
 
+def test_places_count_from_the_first_token_of_the_text(adding):
+    plain, _ = parts("tokens", SENTENCE)
+    table, _ = parts("tokens", SENTENCE, "--model", adding("END $A END"))
+    for name in ("start", "end"):
+        assert column(table, name) == [None, *column(plain, name), None]
+
+
+@pytest.mark.parametrize(("text", "n"), [("<|endoftext|>", 1), ("<|endoftext|>Lily", 2)])
+def test_an_end_token_that_was_written_is_text(adding, text, n):
+    answer = asked("tokens", text)
+    assert (answer["input"]["prepended"], answer["input"]["appended"]) == (0, 0)
+    plain = answer["parts"][0]
+    assert column(plain, "start") == [0, 13][:n]
+    answer = asked("tokens", text, "--model", adding("END $A"))
+    assert (answer["input"]["prepended"], answer["input"]["appended"]) == (1, 0)
+    assert column(answer["parts"][0], "start") == [None, *column(plain, "start")]
+
+
 def test_spaces_and_line_ends_are_visible_on_a_terminal():
     text = run_cli(["tokens", "a\n\tb c"]).text
     assert "\u21b5" in text

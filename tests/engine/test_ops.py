@@ -8,9 +8,9 @@ from gptscope.engine.ops import (
     activation,
     gelu,
     gelu_tanh,
-    hide,
     join_heads,
     linear,
+    mask_scores,
     sigmoid,
     silu,
     softmax,
@@ -124,12 +124,12 @@ def test_linear_by_hand(bias):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_hide_scales_and_masks(dtype):
+def test_scores_are_scaled_and_masked(dtype):
     scores = np.arange(8, dtype=dtype).reshape(2, 2, 2)
     scores.flags.writeable = False
     hidden = np.array([[False, True], [False, False]])
     expected = np.array([[[0, -np.inf], [1, 1.5]], [[2, -np.inf], [3, 3.5]]], dtype)
-    np.testing.assert_array_equal(hide(scores, hidden, 0.5), expected, strict=True)
+    np.testing.assert_array_equal(mask_scores(scores, hidden, 0.5), expected, strict=True)
 
 
 def test_heads_are_split_and_joined():
@@ -157,3 +157,11 @@ def test_sigmoid_and_softplus_at_the_ends():
 def test_gates_close_below_and_open_above(function):
     x = np.array([-200.0, 0, 200])
     np.testing.assert_allclose(function(x), [0, 0, 200], atol=1e-12)
+
+
+def test_lists_and_whole_numbers_are_counted_as_floats():
+    expected = softmax(np.array([1.0, 2, 3]))
+    np.testing.assert_array_equal(softmax([1, 2, 3]), expected, strict=True)
+    whole = np.array([-1, 0, 2])
+    np.testing.assert_array_equal(gelu(whole), gelu(whole.astype("float64")), strict=True)
+    np.testing.assert_array_equal(gelu([[1, 2]]), gelu(np.array([[1.0, 2]])), strict=True)

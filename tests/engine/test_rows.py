@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gptscope.engine import rows
-from gptscope.engine.ops import ACTIVATIONS, hide, softmax
+from gptscope.engine.ops import ACTIVATIONS, mask_scores, softmax
 from gptscope.engine.rows import by_rows
 
 # Small enough that micro arrays count as large, so that they are cut.
@@ -35,10 +35,10 @@ def test_slices_give_what_the_whole_gives(monkeypatch, name, shape, dtype):
 @pytest.mark.parametrize("shape", [(3, 7, 7), (3, 7, 9), (7, 7, 7), (2, 1, 30), (5, 2, 2)])
 def test_an_argument_with_the_same_rows_is_cut_with_them(monkeypatch, shape):
     x, hidden = numbers(shape), numbers(shape[1:]) > 0
-    whole = hide(x, hidden, 0.25)
+    whole = mask_scores(x, hidden, 0.25)
     monkeypatch.setattr(rows, "LARGE", 8)
     monkeypatch.setattr(rows, "SLICE", 12)
-    np.testing.assert_array_equal(hide(x, hidden, 0.25), whole, strict=True)
+    np.testing.assert_array_equal(mask_scores(x, hidden, 0.25), whole, strict=True)
 
 
 @pytest.mark.usefixtures("cut")

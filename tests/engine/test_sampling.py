@@ -92,6 +92,18 @@ def test_logits_that_nothing_can_be_drawn_from_are_refused(logits, temperature):
         probabilities(np.array(logits), temperature)
 
 
+def test_lists_and_whole_numbers_are_logits_too():
+    expected = probabilities(np.array([1.0, 2, 3]), 0.7, 2)
+    np.testing.assert_array_equal(probabilities(np.array([1, 2, 3]), 0.7, 2), expected, strict=True)
+    np.testing.assert_array_equal(probabilities([1, 2, 3], 0.7, 2), expected, strict=True)
+
+
+@pytest.mark.parametrize("shape", [(), (1, 3), (2, 3)])
+def test_logits_that_are_not_one_list_are_refused(shape):
+    with pytest.raises(UsageError, match=r"logits are one list \[V\], not of the shape"):
+        probabilities(np.zeros(shape))
+
+
 @pytest.mark.parametrize(
     ("settings", "why"),
     [

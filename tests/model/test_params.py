@@ -3,6 +3,7 @@ from dataclasses import asdict
 import pytest
 
 import gptscope
+from gptscope.errors import UsageError
 from gptscope.model.params import n_params
 from tests.helpers.folders import CASES, GOLDEN
 
@@ -35,6 +36,13 @@ def test_published_models(sizes, total):
 def test_feed_forward_width():
     assert n_params(8, 2, 12, 0, ff=32) == n_params(8, 2, 12, 0)
     assert n_params(8, 2, 12, 0, ff=33).network == 1_104 + 2 * (2 * 8 + 1)
+
+
+@pytest.mark.parametrize("name", ["d", "L", "V", "ctx", "ff"])
+def test_a_size_below_zero_is_refused(name):
+    sizes = {"d": 8, "L": 2, "V": 12, "ctx": 0, "ff": 32, name: -1}
+    with pytest.raises(UsageError, match="a size cannot be below 0"):
+        n_params(**sizes)
 
 
 def test_the_shipped_model_has_as_many(tiny):
