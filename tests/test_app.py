@@ -159,7 +159,7 @@ def test_a_tiny_temperature_is_greedy():
     result = run_cli(["next", "Lily", "--temperature", "1e-320", "--format", "json"])
     assert (result.status, result.err) == (0, "")
     table, _ = json.loads(result.out)["parts"]
-    assert [row["drawn with"] for row in table["rows"]] == [1.0, *[None] * 9]
+    assert [row["drawn with"] for row in table["rows"]] == [1.0, *[0.0] * 9]
 
 
 @pytest.mark.parametrize("command", [name for name in ON_TEXT if name != "tokens"])
@@ -226,18 +226,21 @@ def test_the_environment_names_a_model(tmp_path):
 # Files
 
 
-@pytest.mark.parametrize("name", ["missing.txt", "."])
-def test_a_file_that_cannot_be_read(name, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("name", "why"), [("missing.txt", "No such file or directory"), (".", "Is a directory")]
+)
+def test_a_file_that_cannot_be_read(name, why, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     said, _ = refused(run_cli(["tokens", "--file", name]), 1)
-    assert said.startswith(f"{name} cannot be read as UTF-8 text: ")
+    assert said == f"{name} cannot be read: {why}"
 
 
 def test_a_file_that_is_not_utf8(tmp_path):
     (tmp_path / "x").write_bytes(b"Lily \xff")
     said, _ = refused(run_cli(["tokens", "--file", str(tmp_path / "x")]), 1)
-    assert "cannot be read as UTF-8 text" in said
-    refused(run_cli(["tokens", "--file", "-"], stdin=b"\xff"), 1)
+    assert said.startswith(f"{tmp_path / 'x'} is not UTF-8 text: ")
+    said, _ = refused(run_cli(["tokens", "--file", "-"], stdin=b"\xff"), 1)
+    assert said.startswith("- is not UTF-8 text: ")
 
 
 def test_a_file_and_standard_input_are_read_as_they_are(tmp_path):
@@ -468,13 +471,22 @@ def interrupted(endless):
     return process.returncode, err.decode()
 
 
-def test_ctrl_c_is_told(interrupted):
+def test_ctrl_c_is_told(interrupted, endless):
     status, err = interrupted
-    assert (status, err.strip()) == (130, "error: interrupted")
+    told, *more = err.strip().split("\n")
+    assert (status, more) == (130, ["error: interrupted"])
+    assert told == f"{endless.name} \u00b7 1 token: 3425 (nothing prepended)"
 
 
-@pytest.mark.parametrize("args", [["norms", SENTENCE], ["generate"], ["tokens", "x", "-f", "svg"]])
-def test_a_closed_pipe_ends_quietly(args):
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        (["norms", SENTENCE], ""),
+        (["generate"], "tiny \u00b7 1 token: 0 (1 prepended)\n"),
+        (["tokens", "x", "-f", "svg"], ""),
+    ],
+)
+def test_a_closed_pipe_ends_quietly(args, told):
     read, write = os.pipe()
     os.close(read)
     with os.fdopen(write, "wb") as out:
@@ -482,11 +494,11 @@ def test_a_closed_pipe_ends_quietly(args):
             [sys.executable, "-m", "gptscope", *args],
             stdout=out,
             stderr=subprocess.PIPE,
-            env=surroundings({}),
+            env=surroundings({"PYTHONIOENCODING": "utf-8"}),
             timeout=60,
             check=False,
         )
-    assert (done.returncode, done.stderr) == (0, b"")
+    assert (done.returncode, done.stderr.decode()) == (0, told)
 
 
 def test_a_reader_that_stops_early():

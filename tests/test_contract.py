@@ -2,6 +2,7 @@ import csv
 import io
 import json
 import re
+from collections import Counter
 from functools import cache
 from xml.etree import ElementTree as ET
 
@@ -54,6 +55,12 @@ KEYS = {
     "note": ["kind", "text"],
 }
 FORMULA = ("=", "+", "-", "@")
+FED = {  # what is told beside running text
+    "generate": "tiny \u00b7 3 tokens: 643 414 266 (nothing prepended)\n",
+    "a story": "tiny \u00b7 1 token: 0 (1 prepended)\n",
+}
+STOPPED = "stopped: as many tokens as were asked for\n"
+COLOUR = re.compile(r"\x1b\[[0-9;]*(3[0-8]|4[0-8]|9\d|10\d)")
 
 
 @cache
@@ -64,7 +71,12 @@ def ran(call, fmt, place="pipe"):
 
 
 def streamed(call, fmt):
-    return fmt == "table" and call in ("generate", "a story")
+    return fmt == "table" and call in FED
+
+
+def told(call, fmt, encoding="utf-8"):
+    text = FED[call] + STOPPED if streamed(call, fmt) else ""
+    return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
 def on_text(command, fmt, text, **place):
@@ -111,8 +123,7 @@ def words(svg):
 def test_only_the_answer_is_written(call, fmt, place):
     result = ran(call, fmt, place)
     assert result.status == 0
-    notes = "stopped: as many tokens as were asked for\n" if streamed(call, fmt) else ""
-    assert result.err == notes
+    assert result.err == told(call, fmt, PLACES[place][1])
     assert result.text.endswith("\n")
     coloured = fmt == "table" and place == "colours"
     assert CONTROL.findall(SGR.sub("", result.text) if coloured else result.text) == []
@@ -122,7 +133,7 @@ def test_only_the_answer_is_written(call, fmt, place):
 @pytest.mark.parametrize("call", VARIANTS)
 def test_only_the_answer_is_written_with_options(call, fmt):
     result = ran(call, fmt)
-    assert (result.status, bool(result.err)) == (0, streamed(call, fmt))
+    assert (result.status, result.err) == (0, told(call, fmt))
     assert CONTROL.findall(result.text) == []
 
 
@@ -153,18 +164,36 @@ def test_nothing_is_wider_than_the_screen(call):
         assert [line for line in result.lines if cell_len(line) > 40] == []
 
 
+GRIDS = {"tokens": 0, "attention": 4, "residual": 2}
+
+
+def bands(result):
+    return [line for line in result.lines if re.fullmatch(r" +\d+( +\d+)*", line)]
+
+
 @pytest.mark.parametrize("command", ["tokens", "attention", "residual"])
 def test_a_pipe_has_no_edge(command):
     result = run_cli([command, LONG])
-    assert "left out" not in result.text
     assert max(map(cell_len, result.lines)) > (80 if command == "residual" else 60)
+    assert len(bands(result)) == GRIDS[command]
 
 
 @pytest.mark.parametrize("command", ["tokens", "attention", "residual"])
 def test_a_long_text_is_not_wider_than_the_screen(command):
     result = run_cli([command, LONG], env={"COLUMNS": "40"})
     assert [line for line in result.lines if cell_len(line) > 40] == []
-    assert ("left out of" in result.text.replace("\n", " ")) == (command != "tokens")
+    assert (len(bands(result)) > GRIDS[command]) == (command != "tokens")
+
+
+@pytest.mark.parametrize("command", ["attention", "residual"])
+def test_a_narrow_screen_shows_every_number(command):
+    wide, narrow = run_cli([command, LONG]), run_cli([command, LONG], env={"COLUMNS": "40"})
+    shown = Counter(re.findall(r"\d+\.\d+", narrow.text))
+    assert shown == Counter(re.findall(r"\d+\.\d+", wide.text))
+    assert sum(shown.values()) > 100
+    places = [place for line in bands(narrow) for place in map(int, line.split())]
+    heads = [place for line in bands(wide) for place in map(int, line.split())]
+    assert places == heads
 
 
 @pytest.mark.parametrize("call", ["attention", "tokens", "params"])
@@ -199,7 +228,31 @@ def test_colours_come_only_where_they_are_wanted(call):
 def test_no_color_wins_over_force_color(call):
     command, *rest = CALLS[call]
     result = run_cli([command, *rest], env={**COLOURS, "NO_COLOR": "1"})
-    assert re.search(r"\x1b\[[0-9;]*(3[0-8]|4[0-8]|9\d|10\d)", result.text) is None
+    assert COLOUR.search(result.text) is None
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_the_option_no_color_is_the_same_as_the_variable(call):
+    command, *rest = CALLS[call]
+    result = run_cli([command, "--no-color", *rest], env=COLOURS, terminal=True)
+    assert (result.status, COLOUR.search(result.text)) == (0, None)
+    assert result == run_cli([command, *rest], env={**COLOURS, "NO_COLOR": "1"}, terminal=True)
+
+
+@pytest.mark.parametrize("fmt", ["json", "csv", "svg"])
+@pytest.mark.parametrize("call", CALLS)
+def test_no_color_changes_nothing_but_a_table(call, fmt):
+    command, *rest = CALLS[call]
+    result = run_cli([command, "--no-color", "--format", fmt, *rest], env=COLOURS)
+    assert result == ran(call, fmt)
+
+
+@pytest.mark.parametrize("name", ["attention", "embeddings"])
+def test_no_color_holds_for_a_file_as_well(name, tmp_path):
+    path = tmp_path / "a.txt"
+    result = run_cli([*CALLS[name], "--no-color", "-o", str(path)], env=COLOURS)
+    assert (result.status, result.err) == (0, "")
+    assert COLOUR.search(path.read_text("utf-8")) is None
 
 
 @pytest.mark.parametrize("place", ["ascii", "cp1252"])
@@ -382,6 +435,13 @@ BROKEN = {
 }
 
 
+def numbers_in(value):
+    if isinstance(value, dict | list):
+        inner = value.values() if isinstance(value, dict) else value
+        return [n for v in inner for n in numbers_in(v)]
+    return [value]
+
+
 def on_broken(folder, value, command, fmt, *options):
     gain = np.full(16, value, "float32")
     path = str(folder(tensors={"transformer.h.1.ln_1.weight": gain}))
@@ -393,6 +453,18 @@ def on_broken(folder, value, command, fmt, *options):
 @pytest.mark.parametrize("command", BROKEN)
 def test_a_broken_model_is_shown(folder, command, fmt, value):
     check_pure(on_broken(folder, value, command, fmt, *BROKEN[command]), fmt)
+
+
+@pytest.mark.parametrize("command", ["norms", "attention", "mlp", "residual"])
+def test_a_number_that_went_wrong_is_not_nothing(folder, command):
+    def answer(fmt):
+        return on_broken(folder, np.nan, command, fmt, *BROKEN[command])
+
+    parts = json.loads(answer("json").out)["parts"]
+    assert "NaN" in numbers_in(parts)
+    assert (None in numbers_in(parts)) == (command == "attention")  # what is masked
+    assert "nan" in cells(answer("csv").text)
+    assert re.search(r"\bnan\b", answer("table").text)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])

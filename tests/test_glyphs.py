@@ -2,7 +2,7 @@ import unicodedata
 
 import pytest
 
-from gptscope.glyphs import TOKEN_GLYPHS, UNSAFE, token_glyphs, visible
+from gptscope.glyphs import TOKEN_GLYPHS, UNSAFE, UNSEEN, token_glyphs, visible
 
 SHOWN = [
     ("\x1b[31m", "<0x1B>[31m"),
@@ -19,6 +19,15 @@ SHOWN = [
     ("\ue000", "<U+E000>"),
     ("\u0378", "<U+0378>"),
     ("\U000e0041", "<U+E0041>"),
+    ("\xa0", "<U+00A0>"),
+    ("\u2003", "<U+2003>"),
+    ("\u3000", "<U+3000>"),
+    ("\u034f", "<U+034F>"),
+    ("\u2800", "<U+2800>"),
+    ("\u3164", "<U+3164>"),
+    ("\uffa0", "<U+FFA0>"),
+    ("\ufe00", "<U+FE00>"),
+    ("\ufe0f", "<U+FE0F>"),
 ]
 HARMLESS = [
     "",
@@ -59,6 +68,28 @@ def test_space_in_a_token_is_visible(text, shown):
 
 
 @pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("\u00b7", "<U+00B7>"),
+        ("\u21b5", "<U+21B5>"),
+        ("\u21e5", "<U+21E5>"),
+        (" a\u00b7b", "\u00b7a<U+00B7>b"),
+    ],
+)
+def test_a_glyph_in_a_token_is_not_taken_for_a_space(text, shown):
+    assert token_glyphs(text) == shown
+    assert visible(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [("<id 7>", "<id 7>"), ("<id 7> ", "<id\u00b77>\u00b7"), ("<id x>", "<id\u00b7x>")],
+)
+def test_the_id_of_a_token_without_a_text_stays(text, shown):
+    assert token_glyphs(text) == shown
+
+
+@pytest.mark.parametrize(
     ("text", "keep", "shown"),
     [
         ("a\tb\n", "", "a<0x09>b<0x0A>"),
@@ -74,8 +105,10 @@ def test_line_ends_are_kept_where_they_are_wanted(text, keep, shown):
 @pytest.mark.parametrize("write", [visible, token_glyphs])
 def test_no_unsafe_character_of_unicode_goes_through(write):
     every = "".join(map(chr, [*range(0x20000), *range(0xE0000, 0xE0200), 0x10FFFF]))
-    left = {unicodedata.category(c) for c in set(write(every))}
+    through = set(write(every)) - {" "}
+    left = {unicodedata.category(c) for c in through}
     assert not left & UNSAFE
+    assert not through & UNSEEN
     assert len(left) > 20
 
 

@@ -24,11 +24,13 @@ def show(view: View, target: Target) -> None:
         GptscopeError: the format is unknown, or the place cannot be written.
     """
     fmt = chosen_format(target)
+    to_file = target.output is not None or sys.stdout is None
+    screen = Screen(UNBOUNDED) if to_file else screen_of(sys.stdout)
+    text = render(view, fmt, dataclasses.replace(screen, colours=not target.no_color))
     if target.output is None:
-        screen = Screen() if sys.stdout is None else screen_of(sys.stdout)
-        emit(render(view, fmt, dataclasses.replace(screen, colours=not target.no_color)))
-        return
-    write(target.output, render(view, fmt, Screen(UNBOUNDED)), force=target.force)
+        emit(text)
+    else:
+        write(target.output, text, force=target.force)
 
 
 def emit(text: str) -> None:

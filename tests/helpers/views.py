@@ -23,7 +23,7 @@ TABLE = Table(
         (None, "\n", None, None, None, None, None, None, np.float32([0, 0.5, -0.5])),
     ],
 )
-GRID = grid([[1.0, NAN], [0.25, 0.75]])
+GRID = grid([[1.0, 0.5], [0.25, 0.75]], hidden=np.array([[False, True], [False, False]]))
 FACTS = Facts("some facts", ((Column("name"), "value"), (Column("n", "count"), 1000)))
 NOTE = Note("A note.")
 INPUT = {"text": "a b", "ids": [1, 2], "tokens": ["a", " b"], "prepended": 0, "appended": 0}

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from gptscope.glyphs import UNSAFE
+from gptscope.glyphs import UNSAFE, UNSEEN
 from gptscope.render import render
 from gptscope.render.screen import Screen
 from gptscope.view import Column, Facts, Grid, Note, Table, View
@@ -41,7 +41,10 @@ def grids(draw):
     numbers = draw(st.lists(st.floats(width=32), min_size=n * m, max_size=n * m))
     labels = [tuple(draw(st.lists(TEXT, min_size=k, max_size=k))) for k in (n, m)]
     kinds = draw(st.sampled_from(["probability", "signed", "length"]))
-    return Grid(draw(TEXT), *labels, np.reshape(numbers, (n, m)), kinds)
+    masks = st.lists(st.booleans(), min_size=n * m, max_size=n * m)
+    mask = draw(st.none() | masks)
+    hidden = None if mask is None else np.reshape(mask, (n, m))
+    return Grid(draw(TEXT), *labels, np.reshape(numbers, (n, m)), kinds, hidden=hidden)
 
 
 PAIRS = st.lists(st.tuples(st.builds(Column, TEXT), TEXT), min_size=1, max_size=4)
@@ -49,7 +52,9 @@ PARTS = tables() | grids() | st.builds(Facts, TEXT, PAIRS.map(tuple)) | st.build
 
 
 def unsafe(text):
-    return [c for c in text if c != "\n" and unicodedata.category(c) in UNSAFE]
+    return [
+        c for c in text if c not in "\n " and (unicodedata.category(c) in UNSAFE or c in UNSEEN)
+    ]
 
 
 @given(PARTS, st.integers(12, 120), st.booleans())

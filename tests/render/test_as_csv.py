@@ -19,6 +19,11 @@ def test_a_grid_has_its_labels_on_two_sides():
     assert read(GRID) == [["", "c0", "c1"], ["r0", "1.0", ""], ["r1", "0.25", "0.75"]]
 
 
+def test_only_what_is_hidden_is_empty():
+    wrong = grid([[NAN, 1.0]], hidden=np.array([[False, True]]))
+    assert read(wrong)[1] == ["r0", "nan", ""]
+
+
 def test_facts_are_two_rows():
     assert read(FACTS) == [["name", "n"], ["value", "1000"]]
 
@@ -48,10 +53,24 @@ def test_several_parts_have_titles_and_a_blank_line_between_them():
     assert len(rows) == 8
 
 
+def test_a_part_without_a_title_has_no_line_for_it():
+    facts = Facts("", FACTS.pairs)
+    assert read(facts, GRID, facts) == [
+        *read(facts),
+        [],
+        ["a grid"],
+        *read(GRID),
+        [],
+        *read(facts),
+    ]
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_nothing_is_empty_and_infinity_is_told(dtype):
+def test_nan_and_infinity_are_told(dtype):
     values = np.array([[NAN, INF, -INF]], dtype)
-    assert read(grid(values))[1] == ["r0", "", "inf", "-inf"]
+    assert read(grid(values))[1] == ["r0", "nan", "inf", "-inf"]
+    columns = tuple(Column(f"x{i}", "signed") for i in range(3))
+    assert read(Table("", columns, [tuple(values[0])]))[1] == ["nan", "inf", "-inf"]
 
 
 def test_none_is_empty():

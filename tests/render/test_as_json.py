@@ -47,9 +47,16 @@ def test_every_kind_of_part():
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_what_json_lacks(dtype):
     values = np.array([[NAN, INF, -INF, 0.0]], dtype)
-    assert read(grid(values))[0]["values"] == [[None, "Infinity", "-Infinity", 0.0]]
+    assert read(grid(values))[0]["values"] == [["NaN", "Infinity", "-Infinity", 0.0]]
     (table,) = read(Table("", (Column("x", "signed"),), [(value,) for value in values[0]]))
-    assert [row["x"] for row in table["rows"]] == [None, "Infinity", "-Infinity", 0.0]
+    assert [row["x"] for row in table["rows"]] == ["NaN", "Infinity", "-Infinity", 0.0]
+
+
+def test_null_is_only_what_is_not_there():
+    part = grid([[NAN, NAN, 0.0, 0.0]], hidden=np.array([[False, True, False, True]]))
+    assert read(part)[0]["values"] == [["NaN", None, 0.0, None]]
+    (table,) = read(Table("", (Column("x", "signed"),), [(None,), (NAN,)]))
+    assert [row["x"] for row in table["rows"]] == [None, "NaN"]
 
 
 def test_digits_give_back_the_same_number_and_are_few():

@@ -10,6 +10,7 @@ from gptscope.view import Column, Facts, Note, Table, View
 from tests.helpers.views import EVERYTHING, GRID, INF, INPUT, NAN, NOTE, grid, view
 
 SGR = re.compile(r"\x1b\[[0-9;]*m")
+FIRST = " ".join(map(str, range(24)))
 WIDE_TOKENS = ("\u6f22\u5b57", " a", "e\u0301", "\U0001f469", "\n")
 
 
@@ -42,22 +43,24 @@ def cells_before(line, mark):
 # What was fed
 
 
-def fed(ids, prepended=0, name="m"):
-    given = {"ids": ids, "prepended": prepended, "appended": 0}
+def fed(ids, prepended=0, appended=0, name="m"):
+    given = {"ids": ids, "prepended": prepended, "appended": appended}
     return render(View("test", (), {"name": name}, given), Screen(200)).strip()
 
 
 @pytest.mark.parametrize(
-    ("ids", "prepended", "told"),
+    ("ids", "around", "told"),
     [
-        ([5], 0, "m \u00b7 1 token: 5 (nothing prepended)"),
-        ([5, 6], 1, "m \u00b7 2 tokens: 5 6 (1 prepended)"),
-        (range(24), 0, f"m \u00b7 24 tokens: {' '.join(map(str, range(24)))} (nothing prepended)"),
-        (range(30), 0, f"m \u00b7 30 tokens: {' '.join(map(str, range(24)))} \u2026 (nothing pre"),
+        ([5], (0, 0), "m \u00b7 1 token: 5 (nothing prepended)"),
+        ([5, 6], (1, 0), "m \u00b7 2 tokens: 5 6 (1 prepended)"),
+        ([5, 6], (0, 1), "m \u00b7 2 tokens: 5 6 (nothing prepended, 1 appended)"),
+        ([5, 6], (1, 1), "m \u00b7 2 tokens: 5 6 (1 prepended, 1 appended)"),
+        (range(24), (0, 0), f"m \u00b7 24 tokens: {FIRST} (nothing prepended)"),
+        (range(30), (0, 0), f"m \u00b7 30 tokens: {FIRST} \u2026 (nothing prepended)"),
     ],
 )
-def test_what_was_fed_is_told(ids, prepended, told):
-    assert fed(list(ids), prepended).startswith(told)
+def test_what_was_fed_is_told(ids, around, told):
+    assert fed(list(ids), *around) == told
 
 
 def test_a_name_is_not_sent_to_the_terminal():
@@ -68,7 +71,10 @@ def test_a_name_is_not_sent_to_the_terminal():
 
 
 def test_a_grid_has_numbers_and_labels():
-    shown = lines(grid([[1.0, NAN], [0.25, 0.75]], ["Lily", " ran"], ["Lily", " ran"]))
+    later = np.array([[False, True], [False, False]])
+    shown = lines(
+        grid([[1.0, 0.5], [0.25, 0.75]], ["Lily", " ran"], ["Lily", " ran"], hidden=later)
+    )
     assert shown == [
         "a grid",
         "          0    1",
@@ -78,27 +84,68 @@ def test_a_grid_has_numbers_and_labels():
     ]
 
 
-def test_a_grid_that_does_not_fit_shows_its_end_and_says_so():
-    square = grid(np.full((3, 30), 0.5), columns=[f"t{i}" for i in range(30)])
-    shown = " ".join(lines(square, width=40))
-    assert "columns 0 to 22 are left out of 30: widen the terminal, or use --format csv" in shown
-    heads = lines(square, width=40)[2].split()
-    assert heads == [f"t{i}" for i in range(23, 30)]
-    assert "left out" not in " ".join(lines(square, width=400))
+def test_a_grid_that_does_not_fit_goes_on_in_bands():
+    assert lines(grid([[0.5] * 5, [0.25] * 5]), width=20) == [
+        "a grid",
+        "        0    1    2",
+        "       c0   c1   c2",
+        "0 r0 0.50 0.50 0.50",
+        "1 r1 0.25 0.25 0.25",
+        "",
+        "        3    4",
+        "       c3   c4",
+        "0 r0 0.50 0.50",
+        "1 r1 0.25 0.25",
+    ]
 
 
+def test_a_band_leaves_out_rows_where_all_is_hidden():
+    later = np.triu(np.ones((4, 4), bool), 1)
+    part = grid(np.full((4, 4), 0.5), hidden=later)
+    assert lines(part, width=15) == [
+        "a grid",
+        "        0    1",
+        "       c0   c1",
+        "0 r0 0.50    -",
+        "1 r1 0.50 0.50",
+        "2 r2 0.50 0.50",
+        "3 r3 0.50 0.50",
+        "",
+        "        2    3",
+        "       c2   c3",
+        "2 r2 0.50    -",
+        "3 r3 0.50 0.50",
+    ]
+
+
+def test_a_row_of_numbers_that_went_wrong_is_not_left_out():
+    assert lines(grid([[NAN, NAN], [0.5, 0.5]]))[3] == "0 r0  nan  nan"
+
+
+@pytest.mark.parametrize("width", [12, 20, 40, 41, 44, 200])
 @pytest.mark.parametrize("n", range(1, 30))
-def test_what_is_shown_and_what_is_left_out_are_all(n):
-    shown = lines(grid(np.full((1, n), 0.5)), width=40)
-    said = re.search(r"columns? (?:0 to )?(\d+) .* left out of (\d+)", " ".join(shown))
-    left = int(said[1]) + 1 if said else 0
-    assert shown[3].count("0.50") == n - left
-    assert shown[1].split()[0] == str(left)
+def test_bands_show_every_column_once_and_in_order(n, width):
+    values = np.arange(n) / 100
+    shown = lines(grid([values]), width=width)
+    assert max(map(cell_len, shown)) <= width
+    heads = [i for i, line in enumerate(shown) if re.match(r" +\d", line)]
+    assert [int(place) for i in heads for place in shown[i].split()] == list(range(n))
+    assert [name for i in heads for name in shown[i + 1].split()] == [f"c{i}" for i in range(n)]
+    numbers = [number for i in heads for number in shown[i + 2].split()[2:]]
+    assert numbers == [f"{value:.2f}" for value in values]
 
 
-def test_one_column_left_out_is_singular():
-    shown = " ".join(lines(grid(np.full((1, 8), 0.5)), width=40))
-    assert "column 0 is left out of 8" in shown
+def test_bands_have_one_legend(truecolor):  # noqa: ARG001
+    shown = SGR.sub("", render(view(grid(np.full((1, 30), 0.5))), Screen(40)))
+    assert len(re.findall(r"^0\.00 +1\.00$", shown, re.MULTILINE)) == 1
+    assert shown.count("0.50") == 30
+
+
+def test_a_hidden_number_counts_for_nothing(truecolor):  # noqa: ARG001
+    part = grid([[1.0, -4000.0]], kind="signed", hidden=np.array([[False, True]]))
+    shown = render(view(part), Screen())
+    assert "48;2;255;179;71m1.000" in shown
+    assert re.search(r"^-1\.000 +1\.000$", SGR.sub("", shown), re.MULTILINE)
 
 
 @pytest.mark.parametrize("width", [40, 80, 200])
@@ -123,8 +170,9 @@ def test_a_grid_is_written_as_its_kind(kind, number):
 
 
 def test_infinities_and_nothing_in_a_grid():
-    last = lines(grid([[INF, -INF, NAN, 2.0]], kind="signed"))[3]
-    assert last.split()[2:] == ["inf", "-inf", "-", "2.000"]
+    hidden = np.array([[False, False, False, True, True, False]])
+    last = lines(grid([[INF, -INF, NAN, 1.0, NAN, 2.0]], kind="signed", hidden=hidden))[3]
+    assert last.split()[2:] == ["inf", "-inf", "nan", "-", "-", "2.000"]
 
 
 @pytest.mark.parametrize("values", [[[0.0, 0.0]], [[NAN, NAN]], [[-INF, INF]]])
@@ -158,8 +206,7 @@ def test_the_strongest_cell_of_a_signed_grid_has_the_strongest_colour(truecolor)
 
 def test_numbers_are_right_and_words_left():
     shown = lines(table("count", 5, 12_345), table("text", "a", "long"))
-    assert shown[0].split() == ["x", "end"]
-    assert shown[2:4] == ["     5   |", "12,345   |"]
+    assert shown[:4] == ["     x   end", "\u2500" * 12, "     5   |", "12,345   |"]
     assert shown[-2:] == ["a      |", "long   |"]
 
 
@@ -180,8 +227,39 @@ def test_no_text_is_empty(kind):
 
 
 @pytest.mark.parametrize("kind", ["signed", "length", "probability"])
-def test_not_a_number_in_a_table_is_a_dash(kind):
-    assert lines(table(kind, NAN))[-1].split() == ["-", "|"]
+def test_not_a_number_in_a_table_is_told(kind):
+    assert [line.split() for line in lines(table(kind, NAN, None))[-2:]] == [
+        ["nan", "|"],
+        ["-", "|"],
+    ]
+
+
+def test_a_table_is_headings_in_bold_and_one_rule(monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    part = Table("", (Column("a"), Column("b", "token")), [("xyz", " t")])
+    shown = render(view(part), Screen()).split("\n")
+    assert shown == ["\x1b[1ma     b\x1b[0m", "\u2500" * 8, "xyz   \u00b7t", ""]
+
+
+def test_no_line_of_a_table_ends_in_a_space():
+    text = render(view(table("probability", 1.0, 0.0, None), table("token", "a", "long")), Screen())
+    assert [line for line in text.split("\n") if line != line.rstrip()] == []
+
+
+def test_a_table_in_ascii_has_a_rule_of_dashes():
+    part = Table("", (Column("a"), Column("b", "count")), [("x", 1), ("yy", 20)])
+    assert lines(part, unicode=False) == ["a     b", "-------", "x     1", "yy   20"]
+
+
+@pytest.mark.parametrize("width", [80, 20])
+def test_a_probability_next_to_nothing_stands_in_line(width):
+    shown = lines(table("probability", 0.5, 1e-9, 0.0), width=width)[2:]
+    assert [re.split(r"[ \u2588|]+", line.strip())[0] for line in shown] == [
+        "0.5000",
+        "<0.0001",
+        "0.0000",
+    ]
+    assert len({cells_before(line, ".") for line in shown}) == 1
 
 
 @pytest.mark.parametrize(("share", "filled"), [(0.0, 0), (0.5, 6), (1.0, 12), (0.001, 0)])
@@ -222,7 +300,7 @@ def test_long_words_are_folded_not_cut():
 
 def strip(values, width=80):
     part = Table("", (Column("v", "vector"),), [(np.float32(values),)])
-    return render(view(part), Screen(width)).split("\n")[2:-1]
+    return render(view(part), Screen(width)).split("\n")[2:-2]
 
 
 def test_a_strip_without_colours_has_a_sign_for_each_number():
@@ -232,7 +310,23 @@ def test_a_strip_without_colours_has_a_sign_for_each_number():
 def test_signs_are_shares_of_the_largest_of_all_rows():
     rows = [(np.float32([0.5, -0.5]),), (np.float32([-10, 1]),)]
     shown = lines(Table("", (Column("v", "vector"),), rows))
-    assert shown[2:] == ["..", "=."]
+    assert shown[2:] == ["..", "=.", "# + . - =: from 10 over 0 to -10"]
+
+
+@pytest.mark.parametrize(
+    ("values", "largest"), [([0.5, -1.192], "1.192"), ([0, 0], "0"), ([1234.5], "1234")]
+)
+def test_a_strip_has_a_legend(values, largest):
+    part = Table("", (Column("v", "vector"),), [(np.float32(values),)])
+    assert lines(part)[-1].startswith(f"# + . - =: from {largest} over 0 to -")
+    assert len(lines(part)) == 4
+
+
+def test_a_coloured_strip_has_a_coloured_legend(truecolor):  # noqa: ARG001
+    part = Table("", (Column("v", "vector"),), [(np.float32([0.5, -1.192]),)])
+    last = render(view(part), Screen()).split("\n")[-2]
+    assert SGR.sub("", last) == f"-1.192 {' ' * 24} 1.192"
+    assert len(set(re.findall(r"48;2;\d+;\d+;\d+m", last))) == 24
 
 
 @pytest.mark.parametrize(("n", "blocks"), [(1, 1), (2, 1), (7, 4), (128, 64)])
@@ -254,6 +348,7 @@ def test_a_strip_of_zeros_is_drawn():
 def test_a_strip_goes_on_in_the_next_line(width):
     shown = lines(Table("", (Column("v", "vector"),), [(np.ones(100),)]), width=width)
     assert next(line.count("#") for line in shown if "#" in line) < 100
+    assert shown.pop().startswith("# + . - =: from 1 over 0 to -1")
     assert sum(line.count("#") for line in shown) == 100
     assert max(map(len, shown)) <= width
 

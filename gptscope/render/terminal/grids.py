@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def grid(part: Grid, to: Console) -> Iterator[RenderableType]:
     """The numbers of a matrix, each on its colour; columns that do not fit come in bands below."""
     yield from title(part.title)
-    write = formatter(part.kind, part.values.ravel(), grid=True)
+    write = formatter(part.kind, seen(part), grid=True)
     texts = [[write(value) for value in row] for row in part.cells()]
     names = [label(r, part.row_kind) for r in part.rows]
     if part.row_kind == "token":
@@ -97,12 +97,17 @@ def fit(text: str, most: int, wide: int, *, left: bool = False) -> str:
     return text + gap if left else gap + text
 
 
+def seen(part: Grid) -> list[float]:
+    """Every value that is not hidden."""
+    return [float(value) for row in part.cells() for value in row if value is not None]
+
+
 def scale_of(part: Grid) -> tuple[float, Stops]:
     """The value that has the strongest colour, and the colours."""
     stops = DIVERGING if part.kind == "signed" else SEQUENTIAL
     if part.kind == "probability":
         return 1.0, stops
-    sizes = [abs(float(v)) for v in part.values.ravel() if math.isfinite(v)]
+    sizes = [abs(value) for value in seen(part) if math.isfinite(value)]
     return max(sizes, default=1.0) or 1.0, stops
 
 

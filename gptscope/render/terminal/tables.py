@@ -155,7 +155,8 @@ def writer(
         return lambda value: Text(label(value or "", column.kind))
     write = formatter(column.kind, values)
     if column.kind == "probability" and layout.bars:
-        return lambda value: Text(f"{write(value):>6} ") + bar(value)
+        wide = max((len(write(value)) for value in values), default=0)
+        return lambda value: Text(f"{write(value):>{wide}} ") + bar(value)
     return lambda value: Text(write(value))
 
 
