@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+FEW = 40  # words that still fit a hint
+
+
 @dataclass(frozen=True)
 class Token:
     """One token; its place is counted in bytes of the text that the tokens make together."""
@@ -46,6 +49,8 @@ class Tokenizer:
         self._added = tokenizer.get_added_tokens_decoder()
         byte_level = isinstance(tokenizer.decoder, tokenizers.decoders.ByteLevel)
         self._byte_of = byte_alphabet() if byte_level else {}
+        # Words without a decoder are put together with a space, as the library does.
+        self.between = b" " if tokenizer.decoder is None else b""
 
     def encode(self, text: str) -> list[int]:
         """The ids of a text, with what the tokenizer's own rules put around it.
@@ -59,7 +64,7 @@ class Tokenizer:
         """The ids of a text, and how many of them the tokenizer's own rules put around it.
 
         Raises:
-            UsageError: the text holds half a character (a lone surrogate).
+            UsageError: the text holds half a character (a lone surrogate), or an unknown word.
         """
         try:
             text.encode()
@@ -68,7 +73,10 @@ class Tokenizer:
             raise UsageError(
                 f"character {fault.start} of the text (U+{code:04X}) is not valid Unicode"
             ) from None
-        made = self._tokenizer.encode(text)
+        try:
+            made = self._tokenizer.encode(text)
+        except Exception as fault:  # the library raises plain Exception, and nothing narrower
+            raise UsageError(f"this model cannot read the text: {fault}", self._words()) from fault
         added = made.special_tokens_mask
         before = next((i for i, put in enumerate(added) if not put), len(added))
         after = next((i for i, put in enumerate(reversed(added)) if not put), 0)
@@ -76,7 +84,7 @@ class Tokenizer:
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of these ids; bytes that are not a whole character are written <0xNN>."""
-        return b"".join(map(self.bytes_of, ids)).decode(errors="show_byte")
+        return self.between.join(map(self.bytes_of, ids)).decode(errors="show_byte")
 
     def bytes_of(self, token_id: int) -> bytes:
         """The bytes that one token stands for; an id without a token has none."""
@@ -93,6 +101,11 @@ class Tokenizer:
             return f"<id {token_id}>"
         return self.bytes_of(token_id).decode(errors="show_byte")
 
+    def _words(self) -> str | None:
+        """All that it knows, where that is little."""
+        words = sorted(self._tokenizer.get_vocab())
+        return f"it knows: {' '.join(words)}" if len(words) <= FEW else None
+
     def _piece(self, token_id: int) -> str | None:
         known = 0 <= token_id < 1 << 32  # what the library can be asked for
         return self._tokenizer.id_to_token(token_id) if known else None
@@ -105,21 +118,24 @@ class Tokenizer:
             end = start + len(data)
             special = i in self._added and self._added[i].special
             tokens.append(Token(i, self.text_of(i), data, start, end, special))
-            start = end
+            start = end + len(self.between)
         return tokens
 
 
 class Decoder:
     """Text of tokens that arrive one by one: a character is given out when its last byte is in."""
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        """Start with nothing pending."""
+    def __init__(self, tokenizer: Tokenizer, *, goes_on: bool = False) -> None:
+        """Start with nothing pending; `goes_on` where other tokens stand before."""
         self._tokenizer = tokenizer
+        self._before = tokenizer.between if goes_on else b""
         self._pending = codecs.getincrementaldecoder("utf-8")("show_byte")
 
     def feed(self, token_id: int) -> str:
         """What this token completes."""
-        return self._pending.decode(self._tokenizer.bytes_of(token_id))
+        data = self._before + self._tokenizer.bytes_of(token_id)
+        self._before = self._tokenizer.between
+        return self._pending.decode(data)
 
     def finish(self) -> str:
         """What was never completed, byte by byte."""

@@ -246,3 +246,19 @@ def test_the_alphabet_of_bytes():
     assert alphabet["\u00e9"] == b"\xe9"
     expected = {char for c in tokenizers.pre_tokenizers.ByteLevel.alphabet() for char in c}
     assert set(alphabet) == expected
+
+
+def test_words_are_put_together_with_a_space():
+    words = load_tokenizer(shipped_folders()["toy"] / "tokenizer.json")
+    ids = words.encode("the cat eats the fish")
+    assert words.decode(ids) == "the cat eats the fish"
+    assert [(t.start, t.end) for t in words.tokens(ids)][:3] == [(0, 3), (4, 7), (8, 12)]
+    decoder = Decoder(words, goes_on=True)
+    assert "".join(map(decoder.feed, ids)) == " the cat eats the fish"
+
+
+def test_a_word_that_is_not_known_is_refused():
+    words = load_tokenizer(shipped_folders()["toy"] / "tokenizer.json")
+    with pytest.raises(UsageError, match="this model cannot read the text") as fault:
+        words.encode("the horse")
+    assert "cat" in fault.value.hint

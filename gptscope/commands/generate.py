@@ -70,9 +70,10 @@ def stream(drawn: Iterator[Draw], run: Run) -> None:
     tokenizer = run.model.tokenizer
     if tokenizer is None:
         raise ModelError("this model has no tokenizer to write with", "--format json gives the ids")
-    decoder, stopped = Decoder(tokenizer), None
+    own = run.ids[run.prepended :]
+    decoder, stopped = Decoder(tokenizer, goes_on=bool(own)), None
     tell(fed(run.about["model"], run.about["input"]))
-    emit(visible(tokenizer.decode(run.ids[run.prepended :]), keep="\n\t"))
+    emit(visible(tokenizer.decode(own), keep="\n\t"))
     try:
         for draw in drawn:
             stopped = draw.stopped

@@ -57,6 +57,7 @@ def what_was_done(run: Run, tokens: list[Token]) -> str:
     put = " and ".join(f"{n} {where} the text" for where, n in around.items() if n)
     added = f"The tokenizer put {put}" if put else "Nothing was added"
     own = tokens[run.prepended : len(tokens) - run.appended]
-    if b"".join(token.bytes for token in own) == run.text.encode():
+    between = run.model.tokenizer.between if run.model.tokenizer else b""
+    if between.join(token.bytes for token in own) == run.text.encode():
         return f"{added}; the tokens give back the text byte for byte"
     return f"{added}; the text is not the same any more"

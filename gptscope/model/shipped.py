@@ -5,7 +5,7 @@ from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 
-SHIPPED = ("tiny",)
+SHIPPED = ("tiny", "toy", "toy-unmasked")
 PACKAGE = Path(__file__).parents[1]
 
 

@@ -1,9 +1,8 @@
-"""A trained GPT as a folder in Hugging Face's GPT-2 layout, and back."""
+"""A trained GPT as a folder in Hugging Face's GPT-2 layout (the toy's is alike), and back."""
 
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import torch
 from safetensors import SafetensorError
@@ -12,9 +11,10 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 
 from training.checkpoint import write_whole
+from training.configs import config_of, read_config
 from training.errors import InputError
-from training.gpt import EPS, GPT, Sizes
-from training.tokenizer import END_ID, read_tokenizer
+from training.gpt import GPT
+from training.tokenizer import read_tokenizer
 
 WHOLE = {"wte": ["tokens"], "wpe": ["positions"], "ln_f": ["ln_final"]}
 BLOCK = {
@@ -25,58 +25,17 @@ BLOCK = {
     "mlp.c_fc": ["mlp.up"],
     "mlp.c_proj": ["mlp.down"],
 }
-CHECKED = ("model_type", "activation_function", "layer_norm_epsilon", "tie_word_embeddings")
-
-
-def config_of(sizes: Sizes) -> dict[str, Any]:
-    """The `config.json` of a GPT-2 of these sizes."""
-    return {
-        "architectures": ["GPT2LMHeadModel"],
-        "model_type": "gpt2",
-        "vocab_size": sizes.vocab,
-        "n_positions": sizes.ctx,
-        "n_embd": sizes.width,
-        "n_layer": sizes.blocks,
-        "n_head": sizes.heads,
-        "n_inner": None if sizes.ff == 4 * sizes.width else sizes.ff,
-        "activation_function": "gelu_new",
-        "layer_norm_epsilon": EPS,
-        "tie_word_embeddings": True,
-        "bos_token_id": END_ID,
-        "eos_token_id": END_ID,
-        "attn_pdrop": 0.0,
-        "embd_pdrop": 0.0,
-        "resid_pdrop": 0.0,
-        "dtype": "float32",
-    }
-
-
-def sizes_of(config: dict[str, Any]) -> Sizes:
-    """The sizes a `config.json` names; raises InputError for one that `GPT` does not compute."""
-    sizes = Sizes(
-        vocab=config["vocab_size"],
-        ctx=config["n_positions"],
-        width=config["n_embd"],
-        blocks=config["n_layer"],
-        heads=config["n_head"],
-        ff=config.get("n_inner") or 4 * config["n_embd"],
-    )
-    ours = config_of(sizes)
-    for key in CHECKED:
-        if config.get(key, ours[key]) != ours[key]:
-            raise InputError(
-                f"config.json has {key} {config[key]!r}; here it must be {ours[key]!r}"
-            )
-    return sizes
+PREFIX = {"gpt2": "transformer.", "toy": ""}
 
 
 def pieces(model: GPT) -> Iterator[tuple[str, list[nn.Module]]]:
     """Every name of the layout with the modules whose weights, joined, it holds."""
+    prefix = PREFIX[model.design.family]
     for name, ours in WHOLE.items():
-        yield f"transformer.{name}", [model.get_submodule(our) for our in ours]
+        yield prefix + name, [model.get_submodule(our) for our in ours]
     for layer, block in enumerate(model.blocks):
         for name, ours in BLOCK.items():
-            yield f"transformer.h.{layer}.{name}", [block.get_submodule(our) for our in ours]
+            yield f"{prefix}h.{layer}.{name}", [block.get_submodule(our) for our in ours]
 
 
 def parameters(model: GPT) -> Iterator[tuple[str, list[nn.Parameter], bool]]:
@@ -112,7 +71,7 @@ def fill(model: GPT, tensors: dict[str, Tensor]) -> None:
 
 def write_folder(folder: Path, model: GPT, tokenizer: Tokenizer) -> None:
     """Writes `config.json`, `model.safetensors` and `tokenizer.json`, each whole or not at all."""
-    config = json.dumps(config_of(model.sizes), indent=2) + "\n"
+    config = json.dumps(config_of(model.sizes, model.design), indent=2) + "\n"
     weights = save(tensors_of(model), {"format": "pt"})
     words = tokenizer.to_str(pretty=True)
     write_whole(folder / "config.json", lambda file: file.write(config.encode()))
@@ -125,7 +84,7 @@ def read_folder(folder: Path) -> tuple[GPT, Tokenizer]:
     try:
         config = json.loads((folder / "config.json").read_text("utf-8"))
         tensors = load_file(folder / "model.safetensors")
-        model = GPT(sizes_of(config))
+        model = GPT(*read_config(config))
     except KeyError as error:
         raise InputError(f"{folder / 'config.json'} does not say {error}") from error
     except (OSError, ValueError, SafetensorError) as error:

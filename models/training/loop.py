@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,7 +19,7 @@ from training.checkpoint import State, save_checkpoint
 from training.errors import InputError
 from training.progress import token_bar
 from training.recipe import optimizers, rate, set_rate
-from training.stream import Place, Stream
+from training.stream import Batches, Place
 
 
 @dataclass
@@ -29,6 +30,7 @@ class Run:
     optimizers: list[Optimizer]
     step: int = 0
     place: Place = field(default_factory=Place)
+    smoothing: float = 0.0
 
     def state(self) -> State:
         """What a checkpoint must hold for the run to go on as if nothing had happened."""
@@ -68,18 +70,28 @@ def new_run(model: nn.Module) -> Run:
     return Run(model, optimizers(model))
 
 
-def loss_of(model: nn.Module, windows: np.ndarray, reduction: str = "mean") -> Tensor:
-    """Cross entropy in nats of every next token in windows [B, T + 1]."""
+def loss_of(
+    model: nn.Module, windows: np.ndarray, reduction: str = "mean", smoothing: float = 0.0
+) -> Tensor:
+    """Cross entropy in nats of every next token in windows [B, T + 1].
+
+    With smoothing, that share of the target is spread over all tokens (Vaswani et al. 2017, 5.4).
+    """
     device = next(model.parameters()).device
     ids = torch.from_numpy(windows).long().to(device)
     logits = model(ids[:, :-1])  # [B, T] -> [B, T, V]
-    return functional.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten(), reduction=reduction)
+    return functional.cross_entropy(
+        logits.flatten(0, 1),
+        ids[:, 1:].flatten(),
+        reduction=reduction,
+        label_smoothing=smoothing,
+    )
 
 
 def update(run: Run, windows: np.ndarray, share: float) -> float:
     """One step of all optimizers at a share of the full rate; returns the loss before it."""
     set_rate(run.optimizers, share)
-    loss = loss_of(run.model, windows)
+    loss = loss_of(run.model, windows, smoothing=run.smoothing)
     loss.backward()
     for optimizer in run.optimizers:
         optimizer.step()
@@ -87,7 +99,7 @@ def update(run: Run, windows: np.ndarray, share: float) -> float:
     return loss.item()
 
 
-def learn(run: Run, stream: Stream, steps: int) -> Iterator[float]:
+def learn(run: Run, stream: Batches, steps: int) -> Iterator[float]:
     """Steps on to `steps`, yielding the loss (nats per token) after each."""
     batches = stream.batches(run.place)
     while run.step < steps:
@@ -97,6 +109,16 @@ def learn(run: Run, stream: Stream, steps: int) -> Iterator[float]:
             raise InputError(f"the loss is no longer a number at step {run.step}")
         run.step, run.place = run.step + 1, place
         yield loss
+
+
+def shown(run: Run, stream: Batches, steps: int, bar: Any) -> Iterator[None]:  # noqa: ANN401
+    """Steps on to `steps`, with the smoothed loss in the bar (tqdm has no types)."""
+    mean = 0.0
+    for loss in learn(run, stream, steps):
+        mean = 0.95 * mean + 0.05 * loss if mean else loss
+        bar.set_postfix(step=run.step, loss=f"{mean:.3f}", refresh=False)
+        bar.update(stream.batch * stream.ctx)
+        yield
 
 
 @contextmanager
@@ -116,15 +138,11 @@ def held_interrupt() -> Iterator[Event]:
         signal.signal(signal.SIGINT, before)
 
 
-def train(run: Run, stream: Stream, plan: Plan) -> None:
+def train(run: Run, stream: Batches, plan: Plan) -> None:
     """Learns to the end, saving as planned; Ctrl-C saves, then raises KeyboardInterrupt."""
-    tokens, mean = stream.batch * stream.ctx, 0.0
-    total = plan.steps * tokens
-    with token_bar(run.step * tokens, total) as bar, held_interrupt() as asked:
-        for loss in learn(run, stream, plan.steps):
-            mean = 0.95 * mean + 0.05 * loss if mean else loss
-            bar.set_postfix(step=run.step, loss=f"{mean:.3f}", refresh=False)
-            bar.update(tokens)
+    tokens = stream.batch * stream.ctx
+    with token_bar(run.step * tokens, plan.steps * tokens) as bar, held_interrupt() as asked:
+        for _ in shown(run, stream, plan.steps, bar):
             if plan.is_saved(run.step) or asked.is_set():
                 save_checkpoint(plan.path, plan.fixed | run.state())
             if asked.is_set():

@@ -22,10 +22,10 @@ def bar(things: Iterable[T], title: str, unit: str) -> Iterable[T]:
     return shown
 
 
-def token_bar(done: int, total: int) -> Any:  # noqa: ANN401 - tqdm has no types
+def token_bar(done: int, total: int, title: str = "training") -> Any:  # noqa: ANN401 - tqdm has no types
     """A bar that counts tokens, so that its rate is tokens a second."""
     return tqdm(
-        desc="training",
+        desc=title,
         initial=done,
         total=total,
         unit="tok",

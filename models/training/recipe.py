@@ -33,10 +33,19 @@ def optimizers(model: nn.Module) -> list[Optimizer]:
         ],
         betas=BETAS,
     )
-    chosen: list[Optimizer] = [Muon(matrices, lr=0.02, momentum=0.95, weight_decay=0.05), adam]
-    for group in groups(chosen):
+    return at_full_rate(Muon(matrices, lr=0.02, momentum=0.95, weight_decay=0.05), adam)
+
+
+def adam_alone(model: nn.Module, lr: float, decay: float) -> list[Optimizer]:
+    """AdamW for all weights: enough where the matrices are of width 8."""
+    return at_full_rate(AdamW(model.parameters(), lr, BETAS, weight_decay=decay, fused=True))
+
+
+def at_full_rate(*chosen: Optimizer) -> list[Optimizer]:
+    """The optimizers, their rates noted as the full ones that `set_rate` takes shares of."""
+    for group in groups(list(chosen)):
         group["full_lr"] = group["lr"]
-    return chosen
+    return list(chosen)
 
 
 def rate(step: int, steps: int) -> float:

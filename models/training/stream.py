@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from tokenizers import Tokenizer
@@ -22,6 +22,21 @@ class Place(NamedTuple):
     epoch: int = 0
     part: int = 0
     batch: int = 0
+
+
+class Batches(Protocol):
+    """What the loop learns from: batches [batch, ctx + 1], the same again from the same place."""
+
+    @property
+    def batch(self) -> int:
+        """Windows in a batch."""
+
+    @property
+    def ctx(self) -> int:
+        """Tokens to predict in a window."""
+
+    def batches(self, place: Place) -> Iterator[tuple[np.ndarray, Place]]:
+        """The batches from a place on, each with the place after it."""
 
 
 def cut(ids: np.ndarray, ctx: int) -> np.ndarray:

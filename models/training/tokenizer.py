@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
+from training.configs import END_ID
 from training.data import END
 from training.errors import InputError
 
-END_ID = 0
 SMALLEST = 257  # the end token and the 256 bytes
 AT_ONCE = 1024
 
