@@ -1,7 +1,6 @@
 """Formulas that treat each row alone, run on slices of rows: on all cores, and inside the cache.
 
-NumPy works on one core and writes every intermediate array to memory; in slices that fit the cache
-the same formula takes about half the time on two cores.
+NumPy works on one core and writes every intermediate array to memory; slices stay in the cache.
 """
 
 from __future__ import annotations
