@@ -96,7 +96,7 @@ def root(
 
 def main() -> NoReturn:
     """Run the command line and end with the right status."""
-    gc.set_threshold(100_000)  # collecting while modules are imported is most of its work
+    gc.set_threshold(100_000)  # while modules are imported, there is nothing to collect
     sys.exit(run(sys.argv[1:]))
 
 
