@@ -12,11 +12,13 @@ import gptscope
 from gptscope.engine.cache import Cache
 from gptscope.engine.forward import forward, unembed, untouched
 from gptscope.engine.hook_points import BY_KEY
-from gptscope.engine.ops import softmax
+from gptscope.engine.ops import softmax, turn
+from gptscope.model.positions import turning_speeds
 from gptscope.tokens import Decoder
 from tests.helpers.close import assert_close, scale
 from tests.helpers.micro import models_and_ids, post_norm
 
+SPEEDS = turning_speeds(6)  # three pairs
 TO = {"float32": 1e-5, "float64": 1e-12}  # of the scale
 SETTINGS = {
     "temperature": st.floats(0.05, 5),
@@ -165,7 +167,35 @@ def all_visible(model):
 
 
 def without_positions(model):
-    return replace(model, position_table=None)
+    still = tuple(
+        replace(block, attention=replace(block.attention, turning=None)) for block in model.blocks
+    )
+    return replace(model, position_table=None, blocks=still)
+
+
+@given(
+    arrays("float64", (2, 6), elements=st.floats(-4, 4)),
+    st.integers(0, 500),
+    st.integers(0, 500),
+    st.integers(0, 4000),
+)
+def test_rotary_scores_depend_only_on_the_distance(pair, i, j, further):
+    def score(*at):
+        q, k = (turn(x[None], np.array([p]), SPEEDS)[0] for x, p in zip(pair, at, strict=True))
+        return q @ k
+
+    np.testing.assert_allclose(score(i, j), score(i + further, j + further), atol=1e-9)
+    np.testing.assert_allclose(score(i, i), pair[0] @ pair[1], atol=1e-9)
+
+
+@given(arrays("float64", (3, 7), elements=st.floats(-4, 4)), st.integers(0, 500))
+def test_turning_keeps_every_length_and_leaves_the_rest_alone(x, first):
+    turned = turn(x, np.arange(first, first + 3), SPEEDS)
+    for i in range(3):
+        np.testing.assert_allclose(
+            np.hypot(turned[:, i], turned[:, i + 3]), np.hypot(x[:, i], x[:, i + 3]), atol=1e-12
+        )
+    np.testing.assert_array_equal(turned[:, 6], x[:, 6])
 
 
 @given(models_and_ids())
@@ -173,7 +203,9 @@ def test_the_residual_stream_adds_up(model_and_ids):
     model, ids = model_and_ids
     assume(model.spec.wiring == "pre_norm")
     trace = gptscope.trace(model, ids)
-    total = trace.token_embeddings.astype(np.float64) + trace.position_embeddings
+    total = trace.token_embeddings.astype(np.float64)
+    if model.position_table is not None:
+        total = total + trace.position_embeddings
     same("embeddings", trace.embeddings, total, model.dtype)
     for layer in trace.layers:
         same("input", layer.input, total, model.dtype)
@@ -190,8 +222,11 @@ def test_after_a_post_norm_the_stream_is_what_the_norm_gives(model_and_ids):
     trace = gptscope.trace(post_norm(model), ids)
     for layer in trace.layers:
         attended, fed = layer.input + layer.attn_out, layer.resid_after_attn + layer.mlp_out
-        same("mean", layer.ln1.mean, attended.mean(-1), model.dtype)
-        same("mean", layer.ln2.mean, fed.mean(-1), model.dtype)
+        for norm, read in ((layer.ln1, attended), (layer.ln2, fed)):
+            if model.spec.norm == "layer_norm":
+                same("mean", norm.mean, read.mean(-1), model.dtype)
+            else:
+                same("mean_square", norm.mean_square, (read**2).mean(-1), model.dtype)
         np.testing.assert_array_equal(layer.resid_after_attn, layer.ln1.out, strict=True)
         np.testing.assert_array_equal(layer.output, layer.ln2.out, strict=True)
     same("logits", trace.logits, trace.layers[-1].output @ model.unembedding, model.dtype)
@@ -220,14 +255,18 @@ def test_a_head_reads_a_weighted_mean_of_values(model_and_ids):
 
 
 @given(models_and_ids())
-def test_a_norm_leaves_mean_zero_and_variance_at_most_one(model_and_ids):
+def test_a_norm_leaves_a_mean_square_of_at_most_one(model_and_ids):
     model, ids = model_and_ids
     trace, eps = gptscope.trace(model, ids), model.spec.norm_eps
     norms = [norm for layer in trace.layers for norm in (layer.ln1, layer.ln2)]
     for norm in [*norms, trace.ln_final] if model.ln_final else norms:
-        mean, square = norm.normalized.mean(-1), (norm.normalized**2).mean(-1)
-        np.testing.assert_allclose(mean, 0, atol=1e-4)
-        np.testing.assert_allclose(square, norm.variance / (norm.variance + eps), atol=1e-4)
+        square = (norm.normalized**2).mean(-1)
+        if model.spec.norm == "layer_norm":
+            size = norm.variance
+            np.testing.assert_allclose(norm.normalized.mean(-1), 0, atol=1e-4)
+        else:
+            size = norm.mean_square
+        np.testing.assert_allclose(square, size / (size + eps), atol=1e-4)
 
 
 @given(models_and_ids())

@@ -22,6 +22,7 @@ from gptscope.engine.ops import (
     mask_scores,
     softmax,
     split_heads,
+    turn,
 )
 from gptscope.model.dtypes import widen
 from gptscope.model.spec import Spec
@@ -47,6 +48,7 @@ class Step:
 
     spec: Spec
     layer: int
+    at: NDArray[np.int64]  # [T], the positions
     mask: NDArray[np.bool_]  # [T, S], true where the future is
     listener: Hook
     cache: Cache | None
@@ -74,7 +76,7 @@ def residual_stream(
         x = x + hook("position_embeddings", widen(model.position_table[at], model.dtype))
     x = hook("embeddings", x)
     for layer, weights in enumerate(model.blocks):
-        x = block(x, weights, Step(model.spec, layer, mask, hook, cache))
+        x = block(x, weights, Step(model.spec, layer, at, mask, hook, cache))
     if cache:
         cache.advance(len(ids))
     return x
@@ -113,9 +115,13 @@ def attention(x: Array, w: Attention, step: Step) -> Array:
     """
     hook, d_head = step.hook, step.spec.d_head
     q, k, v = (
-        hook(key, split_heads(linear(x, part.weight, part.bias), d_head))  # [T, d] -> [H, T, d_h]
-        for key, part in (("q", w.q), ("k", w.k), ("v", w.v))
+        split_heads(linear(x, part.weight, part.bias), d_head)  # [T, d] -> [H, T, d_h]
+        for part in (w.q, w.k, w.v)
     )
+    if w.turning is not None:
+        q = turn(hook("q_before_rope", q), step.at, w.turning)
+        k = turn(hook("k_before_rope", k), step.at, w.turning)
+    q, k, v = hook("q", q), hook("k", k), hook("v", v)
     if step.cache:
         k, v = step.cache.extend(step.layer, k, v)  # [H, T, d_h] -> [H, S, d_h]
     scores = hook("scores", q @ k.mT)  # [H, T, d_h] -> [H, T, S]
@@ -152,12 +158,23 @@ def layer_norm(x: Array, w: Norm, eps: float, note: Callable[[str, Array], Array
     return note("out", y)
 
 
+def rms_norm(x: Array, w: Norm, eps: float, note: Callable[[str, Array], Array]) -> Array:
+    """Each list over its root mean square: x / sqrt(mean(x^2) + eps) * gain.
+
+    Zhang and Sennrich 2019, eq. 4.
+    """
+    mean_square = note("mean_square", np.vecdot(x, x) / x.shape[-1])  # [T, d] -> [T]
+    normalized = note("normalized", x / np.sqrt(mean_square + eps)[:, None])
+    return note("out", normalized * w.gain)
+
+
 def _under(name: str, hook: Callable[[str, Array], Array]) -> Callable[[str, Array], Array]:
     return lambda key, value: hook(f"{name}.{key}", value)
 
 
 NORMS: Mapping[str, Callable[[Array, Norm, float, Callable[[str, Array], Array]], Array]] = {
     "layer_norm": layer_norm,
+    "rms_norm": rms_norm,
 }
 WIRINGS: Mapping[str, Callable[[Array, Block, Step], Array]] = {
     "pre_norm": pre_norm,

@@ -43,10 +43,11 @@ def _norm(name: str, alias: str, what: str) -> tuple[HookPoint, ...]:
     return (
         HookPoint(f"{name}.mean", "T", f"mean of each token's list entering {what}"),
         HookPoint(f"{name}.variance", "T", "its population variance", f"{alias}.hook_scale"),
+        HookPoint(f"{name}.mean_square", "T", "for RMS norm: the mean of the squares"),
         HookPoint(
             f"{name}.normalized",
             "T d",
-            "(x - mean) / sqrt(variance + eps), before gain and shift",
+            "(x - mean) / sqrt(variance + eps), before gain and shift; RMS norm keeps the mean",
             f"{alias}.hook_normalized",
         ),
         HookPoint(f"{name}.out", "T d", "normalized * gain + shift"),
@@ -59,6 +60,10 @@ HOOK_POINTS: tuple[HookPoint, ...] = (
     HookPoint("embeddings", "T d", "their sum, where the residual stream begins"),
     HookPoint(f"{_L}.input", "T d", "residual stream entering the block", f"{_B}.hook_resid_pre"),
     *_norm(f"{_L}.ln1", f"{_B}.ln1", "the norm before attention"),
+    HookPoint(
+        f"{_H}.q_before_rope", "T d_h", "queries before they turn, where positions are rotary"
+    ),
+    HookPoint(f"{_H}.k_before_rope", "T d_h", "keys before they turn"),
     HookPoint(f"{_H}.q", "T d_h", "queries", f"{_B}.attn.hook_q"),
     HookPoint(f"{_H}.k", "T d_h", "keys", f"{_B}.attn.hook_k"),
     HookPoint(f"{_H}.v", "T d_h", "values", f"{_B}.attn.hook_v"),

@@ -1,6 +1,6 @@
 """One small function for each formula, on arrays whose last axis is that of the formula."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -42,6 +42,19 @@ def mask_scores(scores: Array, mask: NDArray[np.bool_], scale: float) -> Array:
     y = scores * scale
     np.copyto(y, -np.inf, where=mask)
     return y
+
+
+def turn(x: Array, at: NDArray[np.int64], speeds: Sequence[float]) -> Array:
+    """Every pair (i, i + P) of each row turned by position * speed i: [..., T, d_h], P speeds.
+
+    (a, b) -> (a cos - b sin, a sin + b cos); what stands after 2 P is left alone.
+    Su et al. 2021, "RoFormer", eq. 34.
+    """
+    n = len(speeds)
+    angles = np.multiply.outer(at, np.asarray(speeds))  # [T, P], float64 as large angles need it
+    cos, sin = np.cos(angles).astype(x.dtype), np.sin(angles).astype(x.dtype)
+    a, b = x[..., :n], x[..., n : 2 * n]
+    return np.concatenate([a * cos - b * sin, a * sin + b * cos, x[..., 2 * n :]], axis=-1)
 
 
 def split_heads(x: Array, d_head: int) -> Array:

@@ -1,4 +1,4 @@
-"""Positions that are computed, not learned."""
+"""Positions that are computed, not learned: a table to add, or turns of queries and keys."""
 
 from __future__ import annotations
 
@@ -19,3 +19,11 @@ def sinusoidal_positions(n: int, d: int) -> NDArray[np.floating[Any]]:
     """
     angles = np.arange(n)[:, None] / BASE ** (np.arange(0, d, 2) / d)  # [n, ceil(d / 2)]
     return np.stack([np.sin(angles), np.cos(angles)], axis=-1).reshape(n, -1)[:, :d]
+
+
+def turning_speeds(d_head: int, base: float = BASE) -> tuple[float, ...]:
+    """Radians per position of each of the d_h / 2 rotary pairs: base^(-2i/d_h).
+
+    Su et al. 2021, "RoFormer", section 3.2.2.
+    """
+    return tuple(base ** (-2 * i / d_head) for i in range(d_head // 2))

@@ -19,5 +19,6 @@ class Spec:
     norm: str = "layer_norm"  # a key of engine.forward.NORMS
     norm_eps: float = 1e-5
     wiring: str = "pre_norm"  # a key of engine.forward.WIRINGS
-    positions: str = "learned"  # a table of the file; or "sinusoidal", computed; or "none"
+    # A table of the file; or "sinusoidal", a computed one; or "rotary", in every head; or "none".
+    positions: str = "learned"
     causal: bool = True  # whether a token sees only itself and what came before

@@ -45,6 +45,7 @@ class Attention:
     v: Linear
     out: Linear  # [H*d_h, d]
     scale: float  # what q k' is multiplied by: 1/sqrt(d_h) in the 2017 paper
+    turning: tuple[float, ...] | None = None  # rotary: radians per position of each pair (i, i + P)
 
 
 @dataclass(frozen=True, eq=False)

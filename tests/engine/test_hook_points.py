@@ -79,7 +79,14 @@ def lacking(model):
     # What a model without positions, or without a last norm, cannot show.
     table, last = model.position_table, model.ln_final
     parts = [*(["position"] if table is None else []), *(["ln_final."] if last is None else [])]
-    return {point.name for point in HOOK_POINTS if point.name.startswith(tuple(parts))}
+    rms, rotary = model.spec.norm == "rms_norm", model.spec.positions == "rotary"
+    ends = [".mean", ".variance"] if rms else [".mean_square"]
+    ends += [] if rotary else ["_before_rope"]
+    return {
+        point.name
+        for point in HOOK_POINTS
+        if point.name.startswith(tuple(parts)) or point.name.endswith(tuple(ends))
+    }
 
 
 def test_the_table_has_just_the_names_of_a_run(trace, golden_model):

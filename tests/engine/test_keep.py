@@ -10,7 +10,7 @@ EVERYWHERE = [
     for point in HOOK_POINTS
     for layer in (range(N_LAYERS) if "{l}" in point.name else [None])
 ]
-NORM = ["mean", "variance", "normalized", "out"]
+NORM = ["mean", "variance", "mean_square", "normalized", "out"]
 IN_BLOCK = [point.key for point in HOOK_POINTS if "{l}" in point.name]
 
 

@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from gptscope.engine.ops import ACTIVATIONS
+from gptscope.model.positions import turning_speeds
 from gptscope.model.spec import Spec
 from gptscope.model.weights import Attention, Block, Linear, Mlp, Model, Norm
 
@@ -70,7 +71,7 @@ def micro_model(
 
 @st.composite
 def micro_models(draw: st.DrawFn) -> Model:
-    """Models of many sizes, both dtypes and both wirings, with and without biases."""
+    """Models of many sizes, both dtypes, wirings and norms, with and without biases and turning."""
     n_heads = draw(st.integers(1, 4))
     spec = sizes(
         n_layers=draw(st.integers(1, 3)),
@@ -83,7 +84,29 @@ def micro_models(draw: st.DrawFn) -> Model:
     )
     dtype = draw(st.sampled_from(["float32", "float64"]))
     model = micro_model(spec, draw(st.integers(0, 2**32)), dtype, bias=draw(st.booleans()))
-    return post_norm(model) if draw(st.booleans()) else model
+    model = post_norm(model) if draw(st.booleans()) else model
+    model = rms_norm(model) if draw(st.booleans()) else model
+    return rotary(model) if draw(st.booleans()) else model
+
+
+def rms_norm(model: Model) -> Model:
+    """The same weights without shifts in the norms, which divide by the root mean square."""
+    blocks = tuple(
+        replace(block, ln1=Norm(block.ln1.gain, None), ln2=Norm(block.ln2.gain, None))
+        for block in model.blocks
+    )
+    last = None if model.ln_final is None else Norm(model.ln_final.gain, None)
+    return replace(model, spec=replace(model.spec, norm="rms_norm"), blocks=blocks, ln_final=last)
+
+
+def rotary(model: Model) -> Model:
+    """The same weights without a table of positions; queries and keys turn, in whole pairs."""
+    speeds = turning_speeds(model.spec.d_head)
+    blocks = tuple(
+        replace(block, attention=replace(block.attention, turning=speeds)) for block in model.blocks
+    )
+    spec = replace(model.spec, positions="rotary")
+    return replace(model, spec=spec, blocks=blocks, position_table=None)
 
 
 def post_norm(model: Model) -> Model:

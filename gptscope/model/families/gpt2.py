@@ -49,11 +49,15 @@ def build(config: Config, tensors: Tensors) -> Model:
 
 
 def assemble(
-    config: Config, tensors: Tensors, s: Spec, position_table: NDArray[Any] | None
+    config: Config,
+    tensors: Tensors,
+    s: Spec,
+    position_table: NDArray[Any] | None,
+    turning: tuple[float, ...] | None = None,
 ) -> Model:
     """The model of these choices and positions; after a post-norm block there is no last norm."""
     turned = tensors.shape("h.0.attn.c_attn.weight") == (3 * s.d_model, s.d_model)
-    layout = Layout(tensors, s, turned, has_bias=config.flag("bias", default=True))
+    layout = Layout(tensors, s, turned, config.flag("bias", default=True), turning)
     token_table = tensors.take("wte.weight", s.n_vocab, s.d_model)
     unembedding, tied = head(config, tensors, token_table)
     model = Model(
@@ -132,6 +136,7 @@ class Layout:
     spec: Spec
     turned: bool  # [out, in]; a square matrix cannot tell, so c_attn of the first block does
     has_bias: bool
+    turning: tuple[float, ...] | None
 
     def block(self, name: str, scale: float) -> Block:
         """One block; queries, keys and values lie side by side in the file."""
@@ -140,7 +145,7 @@ class Layout:
         out = self.linear(f"{name}.attn.c_proj", d, d)
         return Block(
             ln1=self.norm(f"{name}.ln_1"),
-            attention=Attention(q, k, v, out, scale),
+            attention=Attention(q, k, v, out, scale, self.turning),
             ln2=self.norm(f"{name}.ln_2"),
             mlp=Mlp(self.linear(f"{name}.mlp.c_fc", d, f), self.linear(f"{name}.mlp.c_proj", f, d)),
         )
@@ -155,7 +160,8 @@ class Layout:
     def norm(self, name: str) -> Norm:
         """Gain and shift."""
         gain = self.tensors.take(f"{name}.weight", self.spec.d_model)
-        shift = self.tensors.take(f"{name}.bias", self.spec.d_model) if self.has_bias else None
+        shifts = self.has_bias and self.spec.norm == "layer_norm"
+        shift = self.tensors.take(f"{name}.bias", self.spec.d_model) if shifts else None
         return Norm(gain, shift)
 
 

@@ -1,7 +1,8 @@
 """The lesson's toy: a GPT-2 whose differences from the 2017 paper can each be switched.
 
-Its config.json says `positions` (sinusoidal, learned or none), `norm` (pre, or post as in the
-paper) and `causal` (false: every token sees the whole text).
+Its config.json says `positions` (sinusoidal, learned, rotary with `rope_theta`, or none), `norm`
+(pre, or post as in the paper), `norm_type` (layer_norm or rms_norm) and `causal` (false: every
+token sees the whole text).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from gptscope.errors import ModelError
 from gptscope.model.families import gpt2
-from gptscope.model.positions import sinusoidal_positions
+from gptscope.model.positions import BASE, sinusoidal_positions, turning_speeds
 
 if TYPE_CHECKING:
     from collections.abc import Container
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
     from gptscope.model.weights import Model
 
 WIRINGS = {"pre": "pre_norm", "post": "post_norm"}
-POSITIONS = ("sinusoidal", "learned", "none")
+POSITIONS = ("sinusoidal", "learned", "rotary", "none")
+NORM_TYPES = ("layer_norm", "rms_norm")
 
 
 def matches(config: Config, names: Container[str]) -> bool:  # noqa: ARG001
@@ -41,10 +43,11 @@ def build(config: Config, tensors: Tensors) -> Model:
         gpt2.spec(config),
         family="toy",
         wiring=WIRINGS[one_of(config, "norm", tuple(WIRINGS))],
+        norm=one_of(config, "norm_type", NORM_TYPES),
         positions=one_of(config, "positions", POSITIONS),
         causal=config.flag("causal", default=True),
     )
-    return gpt2.assemble(config, tensors, s, position_table(tensors, s))
+    return gpt2.assemble(config, tensors, s, position_table(tensors, s), turning(config, s))
 
 
 def position_table(tensors: Tensors, s: Spec) -> NDArray[Any] | None:
@@ -52,6 +55,19 @@ def position_table(tensors: Tensors, s: Spec) -> NDArray[Any] | None:
     if s.positions == "learned":
         return tensors.take("wpe.weight", s.n_ctx, s.d_model)
     return sinusoidal_positions(s.n_ctx, s.d_model) if s.positions == "sinusoidal" else None
+
+
+def turning(config: Config, s: Spec) -> tuple[float, ...] | None:
+    """The speed of every pair of a head's numbers, where positions are rotary.
+
+    Raises:
+        ModelError: a head has an odd number of them.
+    """
+    if s.positions != "rotary":
+        return None
+    if s.d_head % 2:
+        raise ModelError(f"{config.source}: rotary positions need heads of even width")
+    return turning_speeds(s.d_head, config.number("rope_theta", default=BASE))
 
 
 def one_of(config: Config, key: str, choices: tuple[str, ...]) -> str:

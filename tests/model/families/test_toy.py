@@ -90,7 +90,39 @@ def test_learned_positions_are_those_of_the_file(tmp_path):
     np.testing.assert_array_equal(model.position_table, tensors(learned=True)["wpe.weight"])
 
 
-@pytest.mark.parametrize(("key", "word"), [("norm", "middle"), ("positions", "rotary")])
+@pytest.mark.parametrize(
+    ("key", "word"), [("norm", "middle"), ("positions", "alibi"), ("norm_type", "no")]
+)
 def test_another_word_is_refused(tmp_path, key, word):
     with pytest.raises(ModelError, match=f"{key} is '{word}', not one of"):
         toy(tmp_path, **{key: word})
+
+
+def test_rotary_positions_turn_and_have_no_table(tmp_path):
+    model = toy(tmp_path, "float64", positions="rotary", rope_theta=100)
+    trace = gptscope.trace(model, IDS)
+    assert (model.position_table, model.n_params) == (None, 1856)
+    head = trace.layers[1].heads[0]
+    np.testing.assert_array_equal(head.q[0], head.q_before_rope[0])
+    a, b = head.k_before_rope[3, 1], head.k_before_rope[3, 3]  # the second of two pairs
+    angle = 3 * 100 ** (-2 / 4)
+    np.testing.assert_allclose(head.k[3, 1], a * np.cos(angle) - b * np.sin(angle), rtol=1e-12)
+    np.testing.assert_allclose(head.k[3, 3], a * np.sin(angle) + b * np.cos(angle), rtol=1e-12)
+    assert "position_embeddings" not in trace.names()
+
+
+def test_rotary_positions_need_pairs(tmp_path):
+    with pytest.raises(ModelError, match="rotary positions need heads of even width"):
+        toy(tmp_path, positions="rotary", n_head=8)
+
+
+def test_rms_norm_has_a_gain_and_no_shift(tmp_path):
+    stored = {
+        name: x for name, x in tensors().items() if "ln_" not in name or name.endswith("weight")
+    }
+    write_model(tmp_path, stored, config(norm_type="rms_norm"))
+    model = gptscope.load(tmp_path, "float64")
+    block = gptscope.trace(model, IDS).layers[1]
+    expected = block.input / np.sqrt((block.input**2).mean(-1, keepdims=True) + 1e-5)
+    np.testing.assert_allclose(block.ln1.normalized, expected, rtol=1e-12)
+    np.testing.assert_allclose(block.ln1.out, expected * model.blocks[1].ln1.gain, rtol=1e-12)
