@@ -1,5 +1,7 @@
 # What gptscope computes, against PyTorch and transformers, and the golden files against both.
 
+import json
+import math
 import subprocess
 import sys
 from dataclasses import replace
@@ -17,10 +19,16 @@ from tests.helpers.close import REMADE, assert_close, scale
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 safetensors_torch = pytest.importorskip("safetensors.torch")
+llama = pytest.importorskip("transformers.models.llama.modeling_llama")
 twin = pytest.importorskip("tests.golden.twin")
 
 GOLDEN = Path(__file__).parent / "golden"
-TINY = Path(__file__).parents[1] / "models" / "tiny"
+MODELS = Path(__file__).parents[1] / "models"
+TINY = MODELS / "tiny"
+TOYS = ["toy", "toy-unmasked"]
+WORDS = "the cat eats the fish and the dog sees the bird but the bird eats the seed"
+TOY_TEXTS = ["words", *(f"{length} ids" for length in (1, 2, 7, 13, 18))]
+TOY_FLOAT32 = 7e-6  # absolute, for every value of the shipped toys
 HUGGING_FACE = ["gpt2", "gpt2-variant", "gpt2-unscaled"]
 STORY = """Once upon a time, there was a little girl named Lily. She had a red ball and a small dog.
 One day, Lily and her dog went to the park. "Look!" said Lily. "A big tree!" The dog ran to the
@@ -73,6 +81,10 @@ def answers(model, ids):
 
 def twin_of(folder):
     weights = safetensors_torch.load_file(folder / "model.safetensors")
+    written = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    if written["model_type"] == "toy":
+        exact = {name: w.double() for name, w in weights.items()}
+        return exact, twin.Settings.from_toy(written)
     config = transformers.GPT2Config.from_pretrained(folder).to_dict()
     named = {name.removeprefix("transformer."): w.double() for name, w in weights.items()}
     return named, twin.Settings.from_hugging_face(config)
@@ -86,7 +98,7 @@ def test_golden_files_are_what_their_script_writes(tmp_path):
     script = GOLDEN / "make_golden.py"
     subprocess.run([sys.executable, str(script), str(tmp_path)], check=True)
     remade = [path.relative_to(tmp_path) for path in sorted(tmp_path.glob("*/*"))]
-    assert len({path.parent for path in remade}) >= 6
+    assert len({path.parent for path in remade}) >= 10
     for path in remade:
         if path.name != "trace.safetensors":
             assert (tmp_path / path).read_bytes() == (GOLDEN / path).read_bytes(), path
@@ -106,12 +118,31 @@ def test_transformers_opens_golden_folders_and_agrees(name):
 
 
 @pytest.mark.parametrize(
-    "mistake",
-    [{"activation": "gelu"}, {"eps": 1e-6}, {"divide_by_root": False}, {"divide_by_layer": True}],
+    ("name", "mistake"),
+    [
+        ("gpt2", {"activation": "gelu"}),
+        ("gpt2", {"eps": 1e-6}),
+        ("gpt2", {"divide_by_root": False}),
+        ("gpt2", {"divide_by_layer": True}),
+        ("toy", {"activation": "gelu_new"}),
+        ("toy", {"positions": "none"}),
+        ("toy", {"causal": False}),
+        ("toy-post", {"activation": "gelu"}),
+        ("toy-post", {"eps": 1e-5}),
+        ("toy-post", {"positions": "sinusoidal"}),
+        ("toy-unmasked", {"activation": "gelu_new"}),
+        ("toy-unmasked", {"causal": True}),
+        ("toy-unmasked", {"eps": 1e-6}),
+        ("toy-rotary", {"eps": 1e-5}),
+        ("toy-rotary", {"norm_type": "layer_norm"}),
+        ("toy-rotary", {"positions": "none"}),
+        ("toy-rotary", {"rope_theta": 10000.0}),
+        ("toy-rotary", {"causal": False}),
+    ],
 )
-def test_a_mistake_would_show_in_float32(mistake):
-    golden = load_file(GOLDEN / "gpt2" / "trace.safetensors")
-    weights, settings = twin_of(GOLDEN / "gpt2")
+def test_a_mistake_would_show_in_float32(name, mistake):
+    golden = load_file(GOLDEN / name / "trace.safetensors")
+    weights, settings = twin_of(GOLDEN / name)
     wrong = twin.run(weights, replace(settings, **mistake), golden["ids"].tolist())
     with pytest.raises(AssertionError, match="logits: largest error"):
         assert_close("logits", wrong["logits"].float().numpy(), golden["logits"])
@@ -138,6 +169,136 @@ def test_tiny_agrees_with_the_twin_in_float64(longest):
     assert set(trace.names()) == set(expected)
     for name, value in expected.items():
         assert_close(name, trace[name], value.numpy(), "float64")
+
+
+def toy_ids(model, text):
+    # The sentence, or random ids as many as the text says.
+    if text == "words":
+        return list(model.tokenizer.encode(WORDS))
+    length = int(text.split()[0])
+    return np.random.default_rng(length).integers(12, size=length).tolist()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("text", TOY_TEXTS)
+@pytest.mark.parametrize("name", TOYS)
+def test_shipped_toys_agree_with_the_twin(name, text, dtype):
+    model = gptscope.load(name, dtype=dtype)
+    ids = toy_ids(model, text)
+    trace = gptscope.trace(model, ids)
+    expected = twin.run(*twin_of(MODELS / name), ids)
+    assert set(trace.names()) == set(expected)
+    allowed = TOY_FLOAT32 if dtype == "float32" else None
+    for key, value in expected.items():
+        assert_close(key, trace[key], value.numpy(), dtype, allowed=allowed)
+
+
+@pytest.mark.parametrize(("length", "width"), [(18, 8), (40, 6), (1, 2), (300, 64)])
+def test_the_twins_sinusoids_are_those_of_the_paper(length, width):
+    table = np.empty((length, width))
+    for pos in range(length):
+        for i in range(width // 2):
+            table[pos, 2 * i] = math.sin(pos / 10000 ** (2 * i / width))
+            table[pos, 2 * i + 1] = math.cos(pos / 10000 ** (2 * i / width))
+    assert_close("table", twin.sinusoids(length, width).numpy(), table, "float64", allowed=1e-13)
+
+
+@pytest.mark.parametrize("name", ["toy", "toy-post", "toy-unmasked"])
+def test_the_twins_blocks_are_pytorchs_encoder_layers(name):
+    weights, settings = twin_of(GOLDEN / name)
+    golden = safetensors_torch.load_file(GOLDEN / name / "trace.safetensors")
+    length, d = golden["embeddings"].shape
+    ahead = torch.ones(length, length, dtype=torch.bool).triu(1) & settings.causal
+    for layer in range(settings.n_layer):
+        block = torch.nn.TransformerEncoderLayer(
+            d,
+            settings.n_head,
+            dim_feedforward=golden[f"layers.{layer}.mlp_hidden"].shape[-1],
+            activation=settings.activation,
+            layer_norm_eps=settings.eps,
+            norm_first=settings.norm == "pre",
+            dtype=torch.float64,
+        ).eval()
+        for theirs, ours in [
+            ("self_attn.in_proj_", "attn.c_attn."),
+            ("self_attn.out_proj.", "attn.c_proj."),
+            ("linear1.", "mlp.c_fc."),
+            ("linear2.", "mlp.c_proj."),
+            ("norm1.", "ln_1."),
+            ("norm2.", "ln_2."),
+        ]:
+            for kind in ("weight", "bias"):
+                w = weights[f"h.{layer}.{ours}{kind}"]
+                block.get_parameter(f"{theirs}{kind}").data = w.T.contiguous() if w.ndim == 2 else w
+        with torch.no_grad():
+            out = block(golden[f"layers.{layer}.input"], src_mask=ahead)
+        key = f"layers.{layer}.output"
+        assert_close(key, out.numpy(), golden[key].numpy(), "float64")
+
+
+def llama_like(settings, width):
+    # What Llama's parts need to know of a toy; they turn and square in float32.
+    return transformers.LlamaConfig(
+        hidden_size=width,
+        num_attention_heads=settings.n_head,
+        num_key_value_heads=settings.n_head,
+        max_position_embeddings=64,
+        rope_theta=settings.rope_theta,
+        attn_implementation="eager",
+    )
+
+
+def llamas_turns(config, length):
+    # cos and sin for each place: [1, length, d_h].
+    rotary = llama.LlamaRotaryEmbedding(config)
+    return rotary(torch.zeros(1, dtype=torch.float64), torch.arange(length)[None])
+
+
+def test_the_twins_rms_norm_is_llamas():
+    weights, settings = twin_of(GOLDEN / "toy-rotary")
+    golden = safetensors_torch.load_file(GOLDEN / "toy-rotary" / "trace.safetensors")
+    norm = llama.LlamaRMSNorm(20, eps=settings.eps).double()
+    for x, name, part in [
+        ("embeddings", "layers.0.ln1", "h.0.ln_1"),
+        ("layers.1.resid_after_attn", "layers.1.ln2", "h.1.ln_2"),
+        ("layers.1.output", "ln_final", "ln_f"),
+    ]:
+        norm.weight.data = weights[f"{part}.weight"]
+        out = norm(golden[x]).detach().float().numpy()
+        assert_close(f"{name}.out", out, golden[f"{name}.out"].numpy())
+
+
+@pytest.mark.parametrize("theta", [500.0, 10000.0])
+def test_the_twin_turns_as_llama_does(theta):
+    settings = twin.Settings(n_layer=1, n_head=2, rope_theta=theta)
+    q, k = torch.from_numpy(np.random.default_rng(0).standard_normal((2, 1, 2, 30, 10)))
+    turns = llamas_turns(llama_like(settings, 20), 30)
+    turned = llama.apply_rotary_pos_emb(q, k, *turns)
+    for x, expected in zip((q, k), turned, strict=True):
+        for h in range(2):
+            actual = twin.rotate(x[0, h], theta).float().numpy()
+            assert_close(f"head {h}", actual, expected[0, h].numpy())
+
+
+@pytest.mark.parametrize("layer", [0, 1])
+def test_the_twins_rotary_attention_is_llamas(layer):
+    weights, settings = twin_of(GOLDEN / "toy-rotary")
+    golden = safetensors_torch.load_file(GOLDEN / "toy-rotary" / "trace.safetensors")
+    x = golden[f"layers.{layer}.ln1.out"][None]  # [1, T, d]
+    config = llama_like(settings, x.shape[-1])
+    attention = llama.LlamaAttention(config, layer).double().eval()
+    thirds = weights[f"h.{layer}.attn.c_attn.weight"].chunk(3, dim=-1)
+    output = weights[f"h.{layer}.attn.c_proj.weight"]
+    named = zip(("q_proj", "k_proj", "v_proj", "o_proj"), (*thirds, output), strict=True)
+    attention.load_state_dict({f"{name}.weight": w.T for name, w in named})
+    mask = torch.full((x.shape[1], x.shape[1]), -math.inf).double().triu(1)[None, None]
+    with torch.no_grad():
+        out, shares = attention(x, llamas_turns(config, x.shape[1]), mask)
+    name = f"layers.{layer}"
+    assert_close(f"{name}.attn_out", out[0].float().numpy(), golden[f"{name}.attn_out"].numpy())
+    for h, share in enumerate(shares[0]):
+        key = f"{name}.heads.{h}.weights"
+        assert_close(key, share.float().numpy(), golden[key].numpy())
 
 
 def test_greedy_generation_agrees_with_transformers(tiny, tiny_in_transformers):

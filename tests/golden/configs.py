@@ -1,4 +1,4 @@
-"""How each project writes down the sizes and choices of the same GPT-2."""
+"""How each project writes down the sizes and choices of the same GPT."""
 
 import json
 from dataclasses import dataclass
@@ -75,6 +75,44 @@ def variant(sizes: Sizes, settings: Settings) -> Config:
 def unscaled(sizes: Sizes, settings: Settings) -> Config:
     """config.json with raw scores."""
     return hugging_face(sizes, settings, scale_attn_weights=False, tie_word_embeddings=True)
+
+
+def toy(sizes: Sizes, settings: Settings, **more: object) -> Config:
+    """config.json of a toy: the names of GPT-2, and a key for each choice of the original paper."""
+    return {
+        "model_type": "toy",
+        "vocab_size": sizes.V,
+        "n_positions": sizes.ctx,
+        "n_embd": sizes.d,
+        "n_layer": settings.n_layer,
+        "n_head": settings.n_head,
+        "n_inner": sizes.F,
+        "activation_function": settings.activation,
+        "layer_norm_epsilon": settings.eps,
+        "positions": settings.positions,
+        "norm": settings.norm,
+        "causal": settings.causal,
+        "tie_word_embeddings": True,
+        "eos_token_id": 0,
+        **more,
+    }
+
+
+def untied_toy(sizes: Sizes, settings: Settings) -> Config:
+    """config.json of a toy with its own output matrix, and the defaults written out."""
+    return toy(sizes, settings, tie_word_embeddings=False, bias=True, norm_type=settings.norm_type)
+
+
+def modern_toy(sizes: Sizes, settings: Settings) -> Config:
+    """config.json of a toy with the choices of Llama, which has no biases."""
+    return toy(
+        sizes,
+        settings,
+        tie_word_embeddings=False,
+        bias=False,
+        norm_type=settings.norm_type,
+        rope_theta=settings.rope_theta,
+    )
 
 
 def nanogpt(sizes: Sizes, settings: Settings) -> Config:

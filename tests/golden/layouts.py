@@ -5,6 +5,11 @@ import numpy as np
 Arrays = dict[str, np.ndarray]
 
 
+def as_it_is(weights: Arrays) -> Arrays:
+    """The twin's own names and layout, which are the toy's."""
+    return weights
+
+
 def turned(weights: Arrays) -> Arrays:
     """Matrices as `nn.Linear` keeps them: [in, out] -> [out, in]."""
     return {name: w.T if ".c_" in name and w.ndim == 2 else w for name, w in weights.items()}

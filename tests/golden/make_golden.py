@@ -86,6 +86,45 @@ CASES = (
         layouts.turned,
         metadata=configs.visualized,
     ),
+    Case(
+        "toy",
+        Sizes(d=8, F=32, V=12, ctx=18, T=18),
+        Settings(n_layer=2, n_head=2, activation="gelu", positions="sinusoidal"),
+        layouts.as_it_is,
+        configs.toy,
+    ),
+    Case(
+        "toy-post",
+        Sizes(d=10, F=23, V=27, ctx=14),
+        Settings(n_layer=3, n_head=2, activation="relu", eps=1e-3, norm="post"),
+        layouts.as_it_is,
+        configs.toy,
+    ),
+    Case(
+        "toy-unmasked",
+        Sizes(d=15, F=26, V=19, ctx=13, T=9),
+        Settings(n_layer=2, n_head=3, activation="gelu", positions="none", causal=False),
+        layouts.as_it_is,
+        configs.untied_toy,
+        tied=False,
+    ),
+    Case(
+        "toy-rotary",
+        Sizes(d=20, F=34, V=29, ctx=32, T=23),
+        Settings(
+            n_layer=2,
+            n_head=2,
+            activation="gelu",
+            eps=1e-3,
+            positions="rotary",
+            norm_type="rms_norm",
+            rope_theta=500,
+        ),
+        layouts.as_it_is,
+        configs.modern_toy,
+        tied=False,
+        biases=False,
+    ),
 )
 
 
@@ -99,15 +138,20 @@ def draw(
 def shapes(case: Case) -> dict[str, tuple[int, ...]]:
     """Every weight's name and shape, matrices as [in, out]."""
     d, F, V = case.sizes.d, case.sizes.F, case.sizes.V
-    parts: dict[str, tuple[int, ...]] = {"wte": (V, d), "wpe": (case.sizes.ctx, d)}
+    parts: dict[str, tuple[int, ...]] = {"wte": (V, d)}
+    if case.settings.positions == "learned":
+        parts["wpe"] = (case.sizes.ctx, d)
     for block in (f"h.{layer}" for layer in range(case.settings.n_layer)):
         parts |= {f"{block}.ln_1": (d,), f"{block}.attn.c_attn": (d, 3 * d)}
         parts |= {f"{block}.attn.c_proj": (d, d), f"{block}.ln_2": (d,)}
         parts |= {f"{block}.mlp.c_fc": (d, F), f"{block}.mlp.c_proj": (F, d)}
-    parts["ln_f"] = (d,)
+    if case.settings.norm == "pre":
+        parts["ln_f"] = (d,)
     named = {f"{part}.weight": shape for part, shape in parts.items()}
     if case.biases:
         named |= {f"{part}.bias": s[-1:] for part, s in parts.items() if part not in {"wte", "wpe"}}
+    if case.settings.norm_type == "rms_norm":
+        named = {n: s for n, s in named.items() if not (".ln_" in f".{n}" and n.endswith(".bias"))}
     return named if case.tied else named | {"lm_head.weight": (V, d)}
 
 

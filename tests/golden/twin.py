@@ -1,8 +1,9 @@
-"""GPT-2 in plain PyTorch with every named value kept: the answer that the engine is held against.
+"""GPTs in plain PyTorch with every named value kept: the answer that the engine is held against.
 
-Written from Radford et al. 2019 (section 2.3), Vaswani et al. 2017 (section 3.2) and the design's
-table of names. It shares no line with the engine, and uses no fused kernel, so that each name is a
-tensor of its own. Weights carry Hugging Face's names without a prefix, matrices are [in, out].
+GPT-2 is written from Radford et al. 2019 (section 2.3), Vaswani et al. 2017 (section 3.2) and the
+design's table of names; what the toys choose otherwise names its paper where it stands. It shares
+no line with the engine, and uses no fused kernel, so that each name is a tensor of its own. Weights
+carry Hugging Face's names without a prefix, matrices are [in, out].
 """
 
 import math
@@ -24,6 +25,11 @@ class Settings:
     eps: float = 1e-5
     divide_by_root: bool = True
     divide_by_layer: bool = False
+    positions: str = "learned"  # or "sinusoidal", "rotary", "none"
+    norm: str = "pre"  # or "post"
+    norm_type: str = "layer_norm"  # or "rms_norm"
+    causal: bool = True
+    rope_theta: float = 10000.0
 
     @classmethod
     def from_hugging_face(cls, config: Mapping[str, object]) -> Self:
@@ -35,6 +41,21 @@ class Settings:
             eps=float(str(config.get("layer_norm_epsilon", 1e-5))),
             divide_by_root=bool(config.get("scale_attn_weights", True)),
             divide_by_layer=bool(config.get("scale_attn_by_inverse_layer_idx", False)),
+        )
+
+    @classmethod
+    def from_toy(cls, config: Mapping[str, object]) -> Self:
+        """The settings in a toy's config.json; weights alone tell its biases and output matrix."""
+        return cls(
+            n_layer=int(str(config["n_layer"])),
+            n_head=int(str(config["n_head"])),
+            activation=str(config["activation_function"]),
+            eps=float(str(config["layer_norm_epsilon"])),
+            positions=str(config["positions"]),
+            norm=str(config["norm"]),
+            norm_type=str(config.get("norm_type", "layer_norm")),
+            causal=bool(config["causal"]),
+            rope_theta=float(str(config.get("rope_theta", 10000))),
         )
 
 
@@ -49,6 +70,35 @@ def gelu_new(x: Tensor) -> Tensor:
 
 
 ACTIVATIONS = {"gelu": gelu, "gelu_new": gelu_new, "relu": torch.relu}
+
+
+def angles(length: int, width: int, theta: float) -> Tensor:
+    """p times theta^(-2i/width) for place p and pair i, in float64: [length, width / 2].
+
+    The waves of Vaswani et al. 2017 (section 3.5) and the turns of Su et al. 2021 (section 3.2.2).
+    """
+    places = torch.arange(length, dtype=torch.float64)
+    speeds = [theta ** (-2 * i / width) for i in range(width // 2)]
+    return places[:, None] * torch.tensor(speeds, dtype=torch.float64)
+
+
+def sinusoids(length: int, width: int) -> Tensor:
+    """sin in the even columns, cos in the odd ones (Vaswani et al. 2017, section 3.5)."""
+    waves = angles(length, width, 10000)
+    pairs = torch.stack([torch.sin(waves), torch.cos(waves)], dim=-1)  # [T, d / 2, 2]
+    return pairs.flatten(1)  # [T, d]
+
+
+def rotate(x: Tensor, theta: float) -> Tensor:
+    """Each pair of columns turned by its place's angle (Su et al. 2021, section 3.4.2): [T, d_h].
+
+    Column i goes with column i + d_h / 2, as Llama's weights are laid out in transformers; in the
+    paper it goes with its neighbour.
+    """
+    turns = angles(len(x), x.shape[-1], theta)
+    cos, sin = torch.cos(turns).to(x.dtype), torch.sin(turns).to(x.dtype)
+    a, b = x.chunk(2, dim=-1)  # [T, d_h] -> 2 x [T, d_h / 2]
+    return torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1)
 
 
 class Twin:
@@ -80,6 +130,18 @@ class Twin:
         shift = self.weights.get(f"{part}.bias")
         return self.note(f"{name}.out", out if shift is None else out + shift)
 
+    def rms_norm(self, name: str, part: str, x: Tensor) -> Tensor:
+        """x / sqrt(mean of squares + eps) * gain (Zhang and Sennrich 2019, eq. 4; Llama's eps)."""
+        mean_square = self.note(f"{name}.mean_square", (x * x).sum(-1) / x.shape[-1])  # [T]
+        spread = torch.sqrt(mean_square + self.settings.eps)[:, None]  # [T] -> [T, 1]
+        normalized = self.note(f"{name}.normalized", x / spread)
+        return self.note(f"{name}.out", normalized * self.weights[f"{part}.weight"])
+
+    def normed(self, name: str, part: str, x: Tensor) -> Tensor:
+        """The model's kind of norm: [T, d] -> [T, d]."""
+        kinds = {"layer_norm": self.layer_norm, "rms_norm": self.rms_norm}
+        return kinds[self.settings.norm_type](name, part, x)
+
     def scale(self, layer: int, d_head: int) -> float:
         """What raw scores are multiplied by in this layer."""
         root = math.sqrt(d_head) if self.settings.divide_by_root else 1.0
@@ -87,10 +149,15 @@ class Twin:
 
     def head(self, name: str, qkv: tuple[Tensor, Tensor, Tensor], scale: float) -> Tensor:
         """softmax(scale q k' + mask) v, for one head: three times [T, d_h] -> [T, d_h]."""
+        if self.settings.positions == "rotary":
+            q, k, v = qkv
+            self.note(f"{name}.q_before_rope", q)
+            self.note(f"{name}.k_before_rope", k)
+            qkv = rotate(q, self.settings.rope_theta), rotate(k, self.settings.rope_theta), v
         q, k, v = (self.note(f"{name}.{letter}", x) for letter, x in zip("qkv", qkv, strict=True))
         scores = self.note(f"{name}.scores", q @ k.T)  # [T, d_h] -> [T, T]
-        ahead = torch.ones_like(scores, dtype=torch.bool).triu(1)
-        masked = self.note(f"{name}.scaled_masked", (scores * scale).masked_fill(ahead, -math.inf))
+        hidden = torch.ones_like(scores, dtype=torch.bool).triu(1) & self.settings.causal
+        masked = self.note(f"{name}.scaled_masked", (scores * scale).masked_fill(hidden, -math.inf))
         powers = torch.exp(masked - masked.max(-1, keepdim=True).values)
         weights = self.note(f"{name}.weights", powers / powers.sum(-1, keepdim=True))
         return self.note(f"{name}.out", weights @ v)  # [T, T] -> [T, d_h]
@@ -117,20 +184,40 @@ class Twin:
         """x + attention(norm(x)), and the same again with the MLP: [T, d] -> [T, d]."""
         name, part = f"layers.{layer}", f"h.{layer}"
         x = self.note(f"{name}.input", x)
-        seen = self.attention(layer, self.layer_norm(f"{name}.ln1", f"{part}.ln_1", x))
+        seen = self.attention(layer, self.normed(f"{name}.ln1", f"{part}.ln_1", x))
         x = self.note(f"{name}.resid_after_attn", x + seen)
-        thought = self.mlp(layer, self.layer_norm(f"{name}.ln2", f"{part}.ln_2", x))
+        thought = self.mlp(layer, self.normed(f"{name}.ln2", f"{part}.ln_2", x))
         return self.note(f"{name}.output", x + thought)
+
+    def post_norm_block(self, layer: int, x: Tensor) -> Tensor:
+        """norm(x + attention(x)), and the same again with the MLP (Vaswani et al. 2017, 3.1)."""
+        name, part = f"layers.{layer}", f"h.{layer}"
+        x = self.note(f"{name}.input", x)
+        x = self.normed(f"{name}.ln1", f"{part}.ln_1", x + self.attention(layer, x))
+        x = self.note(f"{name}.resid_after_attn", x)
+        x = self.normed(f"{name}.ln2", f"{part}.ln_2", x + self.mlp(layer, x))
+        return self.note(f"{name}.output", x)
+
+    def with_positions(self, x: Tensor) -> Tensor:
+        """With what the model adds to say where a token stands, if anything: [T, d] -> [T, d]."""
+        if self.settings.positions == "learned":
+            places = self.weights["wpe.weight"][: len(x)]
+        elif self.settings.positions == "sinusoidal":
+            places = sinusoids(len(x), x.shape[-1]).to(x.dtype)
+        else:
+            return x
+        return x + self.note("position_embeddings", places)
 
     def run(self, ids: Tensor) -> dict[str, Tensor]:
         """Token ids [T] -> every named value of the pass."""
         table = self.weights["wte.weight"]
         x = self.note("token_embeddings", table[ids])  # [T] -> [T, d]
-        places = self.note("position_embeddings", self.weights["wpe.weight"][: len(ids)])
-        x = self.note("embeddings", x + places)
+        x = self.note("embeddings", self.with_positions(x))
+        pre_norm = {"pre": True, "post": False}[self.settings.norm]
         for layer in range(self.settings.n_layer):
-            x = self.block(layer, x)
-        x = self.layer_norm("ln_final", "ln_f", x)
+            x = self.block(layer, x) if pre_norm else self.post_norm_block(layer, x)
+        if pre_norm:
+            x = self.normed("ln_final", "ln_f", x)
         self.note("logits", x @ self.weights.get("lm_head.weight", table).T)  # [T, d] -> [T, V]
         return self.values
 
