@@ -1,62 +1,237 @@
-"""Parameters counted from sizes."""
+"""Parameters counted from sizes, or in the tensors of a model."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from gptscope.commands.options import Target, with_options
 from gptscope.commands.output import show
-from gptscope.model.params import ParameterCount, n_params
-from gptscope.view import Column, Facts, Table, View
-
-COLUMNS = (
-    Column("part"),
-    Column("formula"),
-    Column("parameters", "count"),
-    Column("share", "probability"),
+from gptscope.errors import UsageError
+from gptscope.model.params import (
+    ParameterCount,
+    Sizes,
+    count,
+    count_tensors,
+    rule_of_thumb,
+    sizes_of,
 )
+from gptscope.model.presets import PRESETS, Preset, preset
+from gptscope.view import Column, Facts, Note, Part, Table, View
+
+if TYPE_CHECKING:
+    from gptscope.model.weights import Model
+
+NEEDED = ("d", "L")
+OFF = Column("off, share of the total", "signed")
 
 
 @with_options
 def command(
     target: Target,
-    d: Annotated[int, typer.Option("--d", min=1, help="Width: numbers per token.")],
-    n_layers: Annotated[int, typer.Option("--L", min=0, help="Blocks.")],
-    n_vocab: Annotated[int, typer.Option("--V", min=0, help="Vocabulary.")] = 50257,
+    name: Annotated[
+        str | None,
+        typer.Option(
+            "--preset",
+            help=f"Sizes of a known model: {', '.join(PRESETS)}.",
+            autocompletion=lambda: list(PRESETS),
+        ),
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option("--model", "-m", help="A shipped name, a folder or a file.")
+    ] = None,
+    d: Annotated[int | None, typer.Option("--d", min=1, help="Width: numbers per token.")] = None,
+    n_layers: Annotated[int | None, typer.Option("--L", min=0, help="Blocks.")] = None,
+    n_vocab: Annotated[
+        int | None, typer.Option("--V", min=0, help="Vocabulary; 50257 if not given.")
+    ] = None,
     ctx: Annotated[
-        int, typer.Option("--ctx", min=0, help="Longest text; 0 where positions have no table.")
-    ] = 2048,
+        int | None,
+        typer.Option(
+            "--ctx",
+            min=0,
+            help="Longest text; 0 where positions have no table; 2048 if not given.",
+        ),
+    ] = None,
     ff: Annotated[
         int | None, typer.Option("--ff", min=1, help="Feed-forward width; 4 d if not given.")
     ] = None,
+    untied: Annotated[
+        bool, typer.Option("--untied", help="Count an output matrix beside the token table.")
+    ] = False,
 ) -> None:
-    """Count the parameters of a GPT from its sizes.
+    """Parameters counted from sizes, or in the tensors of a model.
 
     gptscope params --d 768 --L 12
 
-    gptscope params --d 768 --L 12 --ctx 1024   (the smallest GPT-2: 124,439,808)
+    gptscope params --preset gpt2   (124,439,808; its paper said 117 million)
 
-    gptscope params --d 12288 --L 96            (GPT-3: 174,604,259,328)
+    gptscope params --preset gpt3   (174,604,259,328; its paper: 175.0 billion)
+
+    gptscope params --preset gpt2 --ctx 2048 --untied
+
+    gptscope params --model tiny
+
+    Sizes given beside a preset take the place of its own. Sources:
+
+    Radford et al. 2018 (GPT-1) and 2019 (GPT-2), and their released weights.
+
+    Brown et al. 2020, table 2.1: GPT-3, from 125 million to 175.0 billion.
+
+    Kaplan et al. 2020, eq. 2.1: 12 L d^2, the matrices without embeddings.
     """
-    counted = n_params(d, n_layers, n_vocab, ctx, ff)
-    show(view(counted, 12 * n_layers * d * d, ff is None), target)
+    numbers = {"d": d, "L": n_layers, "V": n_vocab, "ctx": ctx, "ff": ff}
+    given: dict[str, Any] = {key: n for key, n in numbers.items() if n is not None}
+    given |= {"tied": False} if untied else {}
+    if model is None:
+        show(view_of_sizes(name, given), target)
+        return
+    if name is not None or given:
+        raise UsageError(
+            "--model counts the tensors of a model: it takes no --preset and no sizes",
+            hint=f"gptscope params --model {model}",
+        )
+    from gptscope.model.load import load
+
+    show(view_of_model(load(model)), target)
 
 
-def view(counted: ParameterCount, rule: int, usual: bool) -> View:
-    """The lesson's table, the total, and the rule of thumb 12 L d^2 beside it."""
-    network = "L (8 d^2 + 5 d)" if usual else "L (2 d ff + ff + d)"
+def view_of_sizes(name: str | None, given: dict[str, Any]) -> View:
+    """Sizes alone: the table of parts, what the paper says, the rule of thumb."""
+    known = None if name is None else preset(name)
+    sizes = asked(known, given)
+    counted = count(sizes)
+    of = f" of {name}" if name else ""
+    as_in_the_paper = known is not None and sizes == known.sizes
+    parts = [
+        facts_of(sizes, f"Sizes{of}{'' if as_in_the_paper or not name else ', changed'}"),
+        table(sizes, counted),
+        *(published(known, counted) if known and as_in_the_paper else ()),
+        thumb(sizes, counted),
+    ]
+    return View("params", tuple(parts))
+
+
+def asked(known: Preset | None, given: dict[str, Any]) -> Sizes:
+    """The sizes of the preset, or none, with those that were given in their place.
+
+    Raises:
+        UsageError: width or blocks are not said.
+    """
+    if known is not None:
+        return replace(known.sizes, **given)
+    missing = [f"'--{key}'" for key in NEEDED if key not in given]
+    if missing:
+        raise UsageError(
+            f"Missing option{'s' * (len(missing) > 1)} {' and '.join(missing)}.",
+            hint="gptscope params --help; --preset gpt2 or --model tiny brings all sizes along",
+        )
+    return Sizes(**given)
+
+
+def view_of_model(model: Model) -> View:
+    """The tensors of a model beside the formula of its sizes."""
+    from gptscope.commands.session import about_model
+
+    sizes, counted = sizes_of(model), count_tensors(model)
     parts = (
-        ("embeddings", "V d + ctx d", counted.embeddings),
-        ("attention", "L (4 d^2 + 4 d)", counted.attention),
-        ("network", network, counted.network),
-        ("normalisations", "(4 L + 2) d", counted.normalisations),
+        facts_of(sizes, f"Sizes of {model.name}"),
+        table(sizes, count(sizes), counted),
+        Note(verdict(model, count(sizes), counted)),
+        thumb(sizes, counted),
     )
-    rows = [(name, formula, n, n / counted.total) for name, formula, n in parts]
-    rows.append(("total", "", counted.total, 1.0))
-    thumb = (
-        (Column("12 L d^2", "count"), rule),
-        (Column("its share of the total", "probability"), rule / counted.total),
+    return View("params", parts, model=about_model(model))
+
+
+def facts_of(sizes: Sizes, title: str) -> Facts:
+    """What every letter stands for."""
+    pairs = {
+        "d, width": sizes.d,
+        "L, blocks": sizes.L,
+        "V, vocabulary": sizes.V,
+        "ctx, rows of positions": sizes.ctx,
+        "ff, feed-forward width": sizes.wide,
+    }
+    return Facts(title, tuple((Column(name, "count"), n) for name, n in pairs.items()))
+
+
+def table(sizes: Sizes, by_formula: ParameterCount, in_file: ParameterCount | None = None) -> Table:
+    """The lesson's table: part, formula, number, share; with a model, its own number as well."""
+    counted = in_file or by_formula
+    columns = [Column("part"), Column("formula")]
+    columns += [Column("by the formula", "count")] if in_file else []
+    columns += [Column("parameters", "count"), Column("share", "probability")]
+    rows = []
+    for part, formula in (formulas(sizes) | {"total": ""}).items():
+        expected, n = getattr(by_formula, part), getattr(counted, part)
+        numbers = (expected, n) if in_file else (n,)
+        rows.append((part, formula, *numbers, share(n, counted.total)))
+    return Table("", tuple(columns), rows)
+
+
+def formulas(sizes: Sizes) -> dict[str, str]:
+    """How each part is counted."""
+    usual = sizes.wide == 4 * sizes.d
+    found = {
+        "embeddings": "V d + ctx d",
+        "attention": "L (4 d^2 + 4 d)",
+        "network": "L (8 d^2 + 5 d)" if usual else "L (2 d ff + ff + d)",
+        "normalisations": "(4 L + 2) d" if sizes.final_norm else "4 L d",
+    }
+    return found if sizes.tied else found | {"unembedding": "V d"}
+
+
+def verdict(model: Model, by_formula: ParameterCount, in_file: ParameterCount) -> str:
+    """Whether the formula and the tensors agree; if not, where, and why if that is known."""
+    parts = ("embeddings", "attention", "network", "normalisations", "unembedding")
+    off = {part: getattr(in_file, part) - getattr(by_formula, part) for part in parts}
+    if not any(off.values()):
+        tied = ", and the tied output matrix counted once" if model.tied else ""
+        return f"The formula agrees with the tensors in every part{tied}."
+    where = ", ".join(f"{part} {n:+,d}" for part, n in off.items() if n)
+    first = model.blocks[0]
+    lacks = {
+        "no biases": first.attention.out.bias is None and first.mlp.down.bias is None,
+        "norms without a shift": first.ln1.shift is None,
+    }
+    why = " and ".join(words for words, so in lacks.items() if so) or "other parts"
+    return (
+        f"The tensors differ from the formula: {where}. The formula is that of GPT-2; this model "
+        f"has {why}."
     )
-    return View("params", (Table("", COLUMNS, rows), Facts("The rule of thumb", thumb)))
+
+
+def published(known: Preset, counted: ParameterCount) -> tuple[Part, ...]:
+    """What the paper says, and how far it is off."""
+    if known.published is None:
+        return ()
+    pairs = (
+        (Column("parameters", "count"), known.published),
+        (OFF, off_by(known.published, counted.total)),
+    )
+    return (Facts(f"As published ({known.paper})", pairs),)
+
+
+def thumb(sizes: Sizes, counted: ParameterCount) -> Facts:
+    """Kaplan's estimate, and how far it is off."""
+    rule = rule_of_thumb(sizes)
+    formula = "12 L d^2" if sizes.wide == 4 * sizes.d else "L (4 d^2 + 2 d ff)"
+    pairs = (
+        (Column(formula, "count"), rule),
+        (Column("all but the embeddings", "count"), counted.non_embedding),
+        (Column("off, share of these", "signed"), off_by(rule, counted.non_embedding)),
+        (OFF, off_by(rule, counted.total)),
+    )
+    return Facts("The rule of thumb (Kaplan et al. 2020, eq. 2.1)", pairs)
+
+
+def share(n: int, total: int) -> float | None:
+    """A part of the total; None of nothing."""
+    return n / total if total else None
+
+
+def off_by(estimate: int, true: int) -> float | None:
+    """How far an estimate is above (+) or below (-) the true number, as a share of that."""
+    return (estimate - true) / true if true else None

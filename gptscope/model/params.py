@@ -1,44 +1,132 @@
-"""Parameters counted from sizes alone, part by part."""
+"""Parameters, part by part: counted from sizes alone, or in the arrays of a model."""
 
-from dataclasses import dataclass
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
 
 from gptscope.errors import UsageError
+
+if TYPE_CHECKING:
+    from gptscope.model.weights import Model
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What the number of parameters of a GPT-2 depends on.
+
+    Raises:
+        UsageError: a size is below 0.
+    """
+
+    d: int  # width
+    L: int  # blocks
+    V: int = 50257  # vocabulary
+    ctx: int = 2048  # rows of the table of positions; 0 where there is none
+    ff: int | None = None  # feed-forward width; 4 d if not given
+    tied: bool = True  # the output is the token table once more
+    final_norm: bool = True  # a norm after the last block, which GPT-1 has not
+
+    def __post_init__(self) -> None:
+        """Refuse what no model can have."""
+        if min(self.d, self.L, self.V, self.ctx, self.wide) < 0:
+            raise UsageError("a size cannot be below 0")
+
+    @property
+    def wide(self) -> int:
+        """The feed-forward width, 4 d unless given."""
+        return 4 * self.d if self.ff is None else self.ff
 
 
 @dataclass(frozen=True)
 class ParameterCount:
-    """How many parameters each part of a GPT-2 has."""
+    """How many parameters each part of a GPT has."""
 
     embeddings: int
     attention: int
     network: int
     normalisations: int
+    unembedding: int = 0  # the output matrix, where it is not the token table
 
     @property
     def total(self) -> int:
         """All parts together."""
-        return self.embeddings + self.attention + self.network + self.normalisations
+        return self.non_embedding + self.embeddings + self.unembedding
+
+    @property
+    def non_embedding(self) -> int:
+        """All parts but the tables of tokens and positions: the N of Kaplan et al. 2020."""
+        return self.attention + self.network + self.normalisations
 
 
 def n_params(
-    d: int, L: int, V: int = 50257, ctx: int = 2048, ff: int | None = None
+    d: int, L: int, V: int = 50257, ctx: int = 2048, ff: int | None = None, *, tied: bool = True
 ) -> ParameterCount:
     """Parameters of a GPT-2: width d, L blocks, V tokens, ctx positions, feed-forward width ff.
 
-    Embeddings V d + ctx d (the output is tied to the tokens; ctx = 0: no table of positions),
-    attention L (4 d^2 + 4 d), network L (2 d ff + ff + d) with ff = 4 d unless given,
-    normalisations (4 L + 2) d: a gain and a shift for two in each block and one at the end.
-    Radford et al. 2019, section 2.3; Brown et al. 2020, table 2.1 for the sizes.
+    `count` says the formulas; `tied=False` counts an output matrix V d beside the token table.
 
     Raises:
         UsageError: a size is below 0.
     """
-    ff = 4 * d if ff is None else ff
-    if min(d, L, V, ctx, ff) < 0:
-        raise UsageError("a size cannot be below 0")
+    return count(Sizes(d, L, V, ctx, ff, tied))
+
+
+def count(sizes: Sizes) -> ParameterCount:
+    """Parameters of a GPT-2 of these sizes, with a bias for every matrix.
+
+    Embeddings V d + ctx d (ctx = 0: no table of positions), attention L (4 d^2 + 4 d), network
+    L (2 d ff + ff + d) with ff = 4 d unless given, normalisations (4 L + 2) d: a gain and a shift
+    for two in each block and one at the end, if it is there; untied output V d.
+    Radford et al. 2019, section 2.3; Brown et al. 2020, table 2.1 for the sizes.
+    """
+    d, L, ff = sizes.d, sizes.L, sizes.wide
     return ParameterCount(
-        embeddings=V * d + ctx * d,
+        embeddings=sizes.V * d + sizes.ctx * d,
         attention=L * (4 * d * d + 4 * d),
         network=L * (2 * d * ff + ff + d),
-        normalisations=(4 * L + 2) * d,
+        normalisations=(4 * L + 2 * sizes.final_norm) * d,
+        unembedding=0 if sizes.tied else sizes.V * d,
+    )
+
+
+def rule_of_thumb(sizes: Sizes) -> int:
+    """Matrices alone, without embeddings: L (4 d^2 + 2 d ff), which is 12 L d^2 where ff = 4 d.
+
+    Kaplan et al. 2020, eq. 2.1, with as many numbers in the heads as in the stream.
+    """
+    return sizes.L * (4 * sizes.d**2 + 2 * sizes.d * sizes.wide)
+
+
+def sizes_of(model: Model) -> Sizes:
+    """The sizes of a loaded model; a computed table of positions has no parameters."""
+    s = model.spec
+    return Sizes(
+        d=s.d_model,
+        L=s.n_layers,
+        V=s.n_vocab,
+        ctx=s.n_ctx if s.positions == "learned" else 0,
+        ff=s.d_ff,
+        tied=model.tied,
+        final_norm=model.ln_final is not None,
+    )
+
+
+def count_tensors(model: Model) -> ParameterCount:
+    """The numbers in the arrays of a model, tied ones once; what is computed has none."""
+    from gptscope.model.weights import arrays  # noqa: PLC0415 - sizes alone need no NumPy
+
+    def size(*part: object) -> int:
+        return sum(array.size for array in arrays(part))
+
+    homes = {"attention": "attention", "mlp": "network"}
+    counts = {"attention": 0, "network": 0, "normalisations": size(model.ln_final)}
+    for block in model.blocks:
+        for f in fields(block):
+            counts[homes.get(f.name, "normalisations")] += size(getattr(block, f.name))
+    learned = model.position_table if model.spec.positions == "learned" else None
+    return ParameterCount(
+        embeddings=size(model.token_table, learned),
+        unembedding=0 if model.tied else size(model.unembedding),
+        **counts,
     )
