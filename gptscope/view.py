@@ -51,6 +51,7 @@ class Grid:
     values: NDArray[np.floating[Any]]  # [len(rows), len(columns)]
     kind: Kind = "probability"
     row_kind: Kind = "token"
+    column_kind: Kind = "token"
     hidden: NDArray[np.bool_] | None = None  # cells where nothing is to be seen
 
     def cells(self) -> list[list[Any]]:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 SIGNIFICANT = 4
 FIXED = 1e7  # from here on, fixed decimals would only be noise
+NOISE = 1e-5  # below it, rows of zeros
 
 
 def formatter(kind: Kind, values: Iterable[Any], grid: bool = False) -> Formatter:  # noqa: FBT001, FBT002
@@ -28,8 +29,11 @@ def formatter(kind: Kind, values: Iterable[Any], grid: bool = False) -> Formatte
 def number_format(values: Iterable[Any]) -> str:
     """Fixed decimals, so that a column lines up; powers of ten where that would be noise."""
     known = [value for value in values if value is not None]
-    if any(math.isfinite(v) and abs(v) >= FIXED for v in known):
+    largest = max((abs(float(v)) for v in known if math.isfinite(v)), default=0.0)
+    if largest >= FIXED:
         return f".{SIGNIFICANT}g"
+    if 0 < largest < NOISE:
+        return "z.1e"
     return f"z.{decimals(known)}f"
 
 

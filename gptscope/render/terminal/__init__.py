@@ -12,7 +12,7 @@ from rich.text import Text
 from gptscope.glyphs import visible
 from gptscope.render.fed import fed
 from gptscope.render.numbers import formatter
-from gptscope.render.terminal.cells import title
+from gptscope.render.terminal.cells import LABEL, title
 from gptscope.render.terminal.grids import grid
 from gptscope.render.terminal.tables import table
 from gptscope.view import Facts, Grid, Note, Part, Table, View
@@ -70,16 +70,18 @@ def pieces(part: Part, to: Console, screen: Screen) -> Iterator[RenderableType]:
         case Grid():
             yield from grid(part, to)
         case Facts():
-            yield from facts(part)
+            yield from facts(part, to)
         case Note():
             yield Text(visible(part.text))
 
 
-def facts(part: Facts) -> Iterator[RenderableType]:
-    """Name and value, one a line."""
+def facts(part: Facts, to: Console) -> Iterator[RenderableType]:
+    """Name and value, one a line; words that do not fit go on under their beginning."""
     yield from title(part.title)
-    wide = max(cell_len(visible(column.name)) for column, _ in part.pairs)
-    for column, value in part.pairs:
+    names = [visible(column.name) for column, _ in part.pairs]
+    wide = max(map(cell_len, names))
+    for name, (column, value) in zip(names, part.pairs, strict=True):
         number = formatter(column.kind, [value])
         shown = visible(value, keep="\n") if isinstance(value, str) else number(value)
-        yield Text(f"{set_cell_size(visible(column.name), wide)}  {shown}")
+        for i, line in enumerate(Text(shown).wrap(to, max(to.width - wide - 2, LABEL))):
+            yield Text(f"{set_cell_size('' if i else name, wide)}  ") + line

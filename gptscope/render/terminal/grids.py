@@ -30,13 +30,14 @@ def grid(part: Grid, to: Console) -> Iterator[RenderableType]:
     names = [label(r, part.row_kind) for r in part.rows]
     if part.row_kind == "token":
         names = [f"{i} {name}" for i, name in enumerate(names)]
-    heads = [label(c, "token") for c in part.columns]
+    heads = [label(c, part.column_kind) for c in part.columns]
+    counted = part.column_kind == "token"
     side, wide = layout(names, heads, texts, to.width)
     room = max(1, (to.width - side) // wide)
     colours = scale_of(part)
     for first in range(0, len(heads), room):
         shown = slice(first, first + room)
-        yield from top(heads, shown, side, wide)
+        yield from top(heads, shown, (side, wide), counted=counted)
         for name, row, cells in zip(names, texts, part.cells(), strict=True):
             if any(cell is not None for cell in cells[shown]):
                 named = fit(name, side - 1, side, left=True)
@@ -45,12 +46,14 @@ def grid(part: Grid, to: Console) -> Iterator[RenderableType]:
         yield legend(part, *colours)
 
 
-def top(heads: list[str], shown: slice, side: int, wide: int) -> Iterator[Text]:
-    """Positions and names over a band of columns; an empty line before every band but the first."""
+def top(heads: list[str], shown: slice, sizes: tuple[int, int], *, counted: bool) -> Iterator[Text]:
+    """Names over a band of columns, of tokens their positions; an empty line between bands."""
+    side, wide = sizes
     if shown.start:
         yield Text()
-    places = "".join(f"{i:>{wide - 1}} " for i in range(len(heads))[shown])
-    yield Text(" " * side + places.rstrip(), style="dim")
+    if counted:
+        places = "".join(f"{i:>{wide - 1}} " for i in range(len(heads))[shown])
+        yield Text(" " * side + places.rstrip(), style="dim")
     names = "".join(fit(head, wide - 1, wide - 1) + " " for head in heads[shown])
     yield Text(" " * side + names.rstrip())
 

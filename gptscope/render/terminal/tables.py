@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from gptscope.render.screen import Screen
     from gptscope.view import Column, Table
 
-BAR, GAP, FOLDED = 12, 3, 30  # cells
+BAR, FOLDED = 12, 30  # cells
+WRONG = "?"  # in a strip: not a number
 
 
 @dataclass(frozen=True)
@@ -38,12 +39,13 @@ class Layout:
     bars: bool  # beside probabilities
     stacked: bool  # the words of a heading one under the other
     strip: int  # cells in a line of a strip
+    gap: int = 3  # cells between columns
 
 
 LAYOUTS = (
     Layout(bars=True, stacked=False, strip=64),
     Layout(bars=False, stacked=False, strip=64),
-    Layout(bars=False, stacked=True, strip=32),
+    Layout(bars=False, stacked=True, strip=32, gap=2),
 )
 
 
@@ -84,7 +86,7 @@ def width(part: Table, rows: Sequence[Sequence[Text]], layout: Layout) -> int:
         min(n, FOLDED) if column.kind == "text" else n
         for n, column in zip(wide, part.columns, strict=True)
     )
-    return sum(least) + GAP * (len(wide) - 1)
+    return sum(least) + layout.gap * (len(wide) - 1)
 
 
 def widest(text: Text) -> int:
@@ -99,7 +101,8 @@ def in_columns(
     heads = headings(part, layout)
     wide = [max(map(widest, cells)) for cells in zip(heads, *rows, strict=True)]
     words = [i for i, column in enumerate(part.columns) if column.kind == "text"]
-    over = sum(wide) + GAP * (len(wide) - 1) - to.width
+    between = layout.gap * (len(wide) - 1)
+    over = sum(wide) + between - to.width
     for i in sorted(words, key=lambda i: -wide[i]):
         less = min(max(over, 0), max(wide[i] - FOLDED, 0))
         wide[i], over = wide[i] - less, over - less
@@ -107,15 +110,15 @@ def in_columns(
         column.kind in NUMBERS and not (layout.bars and column.kind == "probability")
         for column in part.columns
     ]
-    for head in lines(heads, wide, right, to):
+    for head in lines(heads, wide, right, to, layout.gap):
         yield Text(head.plain, style="bold")
-    yield Text(("─" if screen.unicode else "-") * (sum(wide) + GAP * (len(wide) - 1)))
+    yield Text(("─" if screen.unicode else "-") * (sum(wide) + between))
     for row in rows:
-        yield from lines(row, wide, right, to)
+        yield from lines(row, wide, right, to, layout.gap)
 
 
 def lines(
-    cells: Sequence[Text], wide: Sequence[int], right: Sequence[bool], to: Console
+    cells: Sequence[Text], wide: Sequence[int], right: Sequence[bool], to: Console, gap: int
 ) -> Iterator[Text]:
     """One row: as many lines as its longest cell has."""
     folded = [
@@ -125,9 +128,9 @@ def lines(
     for parts in zip_longest(*folded, fillvalue=Text()):
         line = Text()
         for part, n, to_the_right in zip(parts, wide, right, strict=True):
-            gap = " " * (n - part.cell_len)
-            line.append(" " * GAP if line else "")
-            line = line.append(gap) + part if to_the_right else line + part + Text(gap)
+            fill = " " * (n - part.cell_len)
+            line.append(" " * gap if line else "")
+            line = line.append(fill) + part if to_the_right else line + part + Text(fill)
         line.rstrip()
         yield line
 
@@ -178,14 +181,18 @@ def strip(values: Sequence[float], largest: float, wide: int, to: Console) -> Te
         if i and i % (2 * wide) == 0:
             text.append("\n")
         pair = (shares[i : i + 2] * 2)[:2]  # an odd last value fills its character alone
+        if any(map(math.isnan, pair)):
+            text.append(WRONG)
+            continue
         left, right = (Color.from_rgb(*colour(share, DIVERGING)) for share in pair)
         text.append("▌", Style(color=left, bgcolor=right))
     return text
 
 
 def largest_in(lists: Sequence[Sequence[float]]) -> float:
-    """The largest number without its sign, which has the strongest colour."""
-    return max((abs(float(x)) for one in lists for x in one), default=0.0)
+    """The largest finite number without its sign, which has the strongest colour."""
+    sizes = (abs(float(x)) for one in lists for x in one)
+    return max(filter(math.isfinite, sizes), default=0.0)
 
 
 def strip_legend(part: Table, to: Console) -> Text:
@@ -203,6 +210,8 @@ def strip_legend(part: Table, to: Console) -> Text:
 
 def sign(share: float) -> str:
     """One character for a value: = - . + # from far below zero to far above."""
+    if math.isnan(share):
+        return WRONG
     if abs(share) < 0.15:
         return "."
     return ("+", "#")[share > 0.5] if share > 0 else ("-", "=")[share < -0.5]
