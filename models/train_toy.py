@@ -1,30 +1,33 @@
 """Trains the toy, and the same model without its mask, on a grammar of twelve words.
 
     python models/train_toy.py --out models/my-toys
-    python models/train_toy.py --evaluate models
+    gptscope experiment mask --models models/my-toys
 
-The grammar is models/toy/grammar.json. Both models begin with the same weights and see the same
-sentences in the same order; the second may look at all words of a sentence, the next one too. They
-go to OUT/toy and OUT/toy-unmasked, and the loss of both on sentences that were kept out of training
-is printed. It needs PyTorch, tokenizers, safetensors, tqdm, and less than two minutes.
+The grammar is toy/grammar.json beside this file. Both models begin with the same weights and see
+the same sentences in the same order; the second may look at all words of a sentence, the next one
+too. They go to OUT/toy and OUT/toy-unmasked; the second command measures both on sentences that
+were kept out of training. It needs gptscope, PyTorch, tqdm, and less than two minutes.
 """
 
 import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from pathlib import Path
+from shlex import quote
 
 try:
     import torch
     from training.checkpoint import make_folder
     from training.errors import InputError
-    from training.export import read_folder, write_folder
-    from training.gpt import GPT
-    from training.grammar import Grammar, read_grammar
-    from training.mask import report
+    from training.export import write_folder
     from training.options import device, natural, positive
     from training.toy import DESIGNS, trained, word_tokenizer
+
+    from gptscope.analysis.grammar import Grammar, read_grammar
+    from gptscope.errors import GptscopeError
 except ModuleNotFoundError as missing:
-    sys.exit(f"train_toy needs {missing.name}: pip install torch tokenizers safetensors tqdm")
+    sys.exit(f'train_toy needs {missing.name}: pip install "gptscope[train]"')
+except KeyboardInterrupt:  # PyTorch takes seconds
+    sys.exit(130)
 
 GRAMMAR = Path(__file__).parent / "toy" / "grammar.json"
 
@@ -33,17 +36,15 @@ def options_of() -> ArgumentParser:
     """The options of the command."""
     options = ArgumentParser("train_toy", description=__doc__)
     options.formatter_class = RawDescriptionHelpFormatter
-    todo = options.add_mutually_exclusive_group(required=True)
-    todo.add_argument("--out", type=Path, help="folder for the folders of the two models")
-    todo.add_argument("--evaluate", type=Path, metavar="FOLDER", help="only give their losses")
     add = options.add_argument
+    add("--out", type=Path, required=True, help="folder for the folders of the two models")
     add("--seed", type=natural, default=0, help="of the weights and of the order (%(default)s)")
     add("--steps", type=positive, default=4000, help="for each model (%(default)s)")
     add("--device", type=device, default="cpu", help="cpu or cuda (%(default)s)")
     return options
 
 
-def make(options: Namespace, grammar: Grammar) -> dict[str, GPT]:
+def make(options: Namespace, grammar: Grammar) -> None:
     """Trains both models and writes their folders."""
     for name in DESIGNS:
         make_folder(options.out / name)
@@ -53,13 +54,8 @@ def make(options: Namespace, grammar: Grammar) -> dict[str, GPT]:
     }
     for name, model in toys.items():
         write_folder(options.out / name, model, word_tokenizer(grammar))
-        print(f"wrote {options.out / name}", file=sys.stderr)
-    return toys
-
-
-def read(options: Namespace) -> dict[str, GPT]:
-    """Both models from their folders."""
-    return {name: read_folder(options.evaluate / name)[0].to(options.device) for name in DESIGNS}
+        print(f"wrote {options.out / name}")
+    print(f"measure them: gptscope experiment mask --models {quote(str(options.out))}")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -67,10 +63,8 @@ def main(arguments: list[str] | None = None) -> int:
     options = options_of().parse_args(arguments)
     torch.set_num_threads(1)  # more only wait for each other at this size
     try:
-        grammar = read_grammar(GRAMMAR)
-        toys = read(options) if options.evaluate else make(options, grammar)
-        print(report(grammar, *toys.values()))
-    except InputError as error:
+        make(options, read_grammar(GRAMMAR))
+    except (InputError, GptscopeError) as error:
         print(f"train_toy: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

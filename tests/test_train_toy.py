@@ -1,139 +1,30 @@
 import json
-import math
 import sys
-from collections import defaultdict
 from importlib import import_module
 from pathlib import Path
+from runpy import run_path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+import gptscope
+from gptscope.analysis.grammar import split, toy_grammar
+from gptscope.analysis.mask import fresh, losses, with_mask
+from tests.helpers.cli import run_cli
+
 MODELS = Path(__file__).parents[1] / "models"
 sys.path.insert(0, str(MODELS))
-
-from training.errors import InputError  # noqa: E402 - it lies beside the package, not in it
-from training.grammar import nats_knowing, nats_per_word, read_grammar, split  # noqa: E402
-
-ENTROPY = 0.526
 
 
 @pytest.fixture(scope="module")
 def grammar():
-    return read_grammar(MODELS / "toy" / "grammar.json")
+    return toy_grammar()
 
 
 @pytest.fixture(scope="module")
-def chances(grammar):
-    return grammar.sentences()
-
-
-# The grammar (no PyTorch needed)
-
-
-def test_twelve_words(grammar, chances):
-    assert len(set(grammar.words)) == len(grammar.words) == 12
-    assert {"the", "cat", "eats"} <= set(grammar.words)
-    assert {word for sentence in chances for word in sentence} == set(grammar.words)
-    assert {len(sentence) for sentence in chances} == {18}
-    assert {sentence[0] for sentence in chances} == {"the"}
-
-
-def test_chances_add_up_to_one(grammar, chances):
-    assert math.fsum(chances.values()) == pytest.approx(1, abs=1e-12)
-    assert min(chances.values()) > 0
-    for sentence in list(chances)[::100]:
-        for at in range(len(sentence)):
-            assert math.fsum(grammar.after(sentence[:at]).values()) == pytest.approx(1)
-
-
-def test_entropy_per_word_by_enumeration(chances):
-    assert round(nats_per_word(chances), 3) == ENTROPY
-    assert nats_knowing(chances, lambda before: before) == pytest.approx(nats_per_word(chances))
-
-
-def test_entropy_equals_a_monte_carlo_estimate(grammar, chances):
-    rng = np.random.default_rng(0)
-    drawn = [grammar.sample(rng) for _ in range(2000)]
-    nats = np.array([-math.log(chances[sentence]) / 17 for sentence in drawn])
-    error = nats.std(ddof=1) / math.sqrt(len(nats))
-    assert error < 0.002
-    assert abs(nats.mean() - nats_per_word(chances)) < 3 * error
-
-
-def test_the_last_word_is_not_enough(chances):
-    entropy = nats_per_word(chances)
-    assert nats_knowing(chances, lambda before: before[-1]) > entropy + 0.5
-    assert nats_knowing(chances, lambda before: (len(before), before[-1])) > entropy + 0.15
-    assert nats_knowing(chances, lambda before: (len(before), before[-5:])) > entropy + 0.003
-
-
-def information(chances, one, other, given):
-    """I(one; other | given) in nats, of the words at three places."""
-    counts = [defaultdict(float) for _ in range(4)]
-    for sentence, p in chances.items():
-        x, y, z = (sentence[at] for at in (one, other, given))
-        for count, key in zip(counts, ((x, y, z), (x, z), (y, z), z), strict=True):
-            count[key] += p
-    joint, left, right, middle = counts
-    return math.fsum(
-        p * math.log(p * middle[z] / (left[x, z] * right[y, z])) for (x, y, z), p in joint.items()
-    )
-
-
-@pytest.mark.parametrize(("early", "late"), [(1, 4), (7, 10), (13, 16), (1, 7), (7, 13)])
-def test_a_word_depends_on_one_several_words_back(chances, early, late):
-    assert information(chances, early, late, given=late - 1) > 0.03
-    assert information(chances, 5, 11, given=10) == pytest.approx(0, abs=1e-12)
-
-
-def test_held_out_sentences_keep_the_entropy(grammar, chances):
-    learned, held_out = split(grammar)
-    assert learned.keys() | held_out.keys() == chances.keys()
-    assert not learned.keys() & held_out.keys()
-    assert math.fsum(held_out.values()) == pytest.approx(1 / 4)
-    for side in (learned, held_out):
-        assert nats_per_word(side) == pytest.approx(nats_per_word(chances), abs=1e-12)
-    others = [sentence[:5] + sentence[6:11] + sentence[12:] for sentence in held_out]
-    assert len(set(others)) == len(others) == len(chances) / 4
-
-
-@pytest.mark.parametrize(
-    ("change", "match"),
-    [
-        ({"tables": {"animal": {"cat": 0.5, "dog": 0.4}}}, r"add up to 0\.9, not to 1"),
-        ({"words": ["the", "cat"]}, r"does not say 'dog'"),
-        ({"sentence": ["the", {"table": "verb"}]}, r"does not say 'verb'"),
-        ({"sentence": 3}, r"cannot read .*grammar\.json"),
-        ({"tables": {"animal": ["cat", "dog"]}}, r"cannot read .*grammar\.json"),
-        ({"sentence": ["the", {"table": "animal", "given": [1]}]}, r"cannot read .*grammar\.json"),
-    ],
-)
-def test_a_wrong_grammar_is_refused(tmp_path, change, match):
-    right = {
-        "words": ["the", "cat", "dog"],
-        "sentence": ["the", {"table": "animal"}],
-        "tables": {"animal": {"cat": 0.5, "dog": 0.5}},
-        "held_out": [1],
-    }
-    path = tmp_path / "grammar.json"
-    path.write_text(json.dumps(right), "utf-8")
-    assert nats_per_word(read_grammar(path).sentences()) == pytest.approx(math.log(2))
-    path.write_text(json.dumps(right | change), "utf-8")
-    with pytest.raises(InputError, match=match):
-        read_grammar(path)
-
-
-def test_a_broken_grammar_is_refused(tmp_path):
-    path = tmp_path / "grammar.json"
-    with pytest.raises(InputError, match="No such file"):
-        read_grammar(path)
-    path.write_text("{", "utf-8")
-    with pytest.raises(InputError, match="cannot read"):
-        read_grammar(path)
-
-
-# The models (PyTorch)
+def sentences(grammar):
+    return fresh(grammar, 200, seed=2017).sentences
 
 
 @pytest.fixture(scope="module")
@@ -142,7 +33,7 @@ def parts():
     pytest.importorskip("tqdm")
     before = torch.get_num_threads()
     torch.set_num_threads(1)
-    names = ("toy", "mask", "gpt", "export", "stream")
+    names = ("toy", "loop", "gpt", "export", "stream")
     modules = {name: import_module(f"training.{name}") for name in names}
     yield SimpleNamespace(torch=torch, command=import_module("train_toy").main, **modules)
     torch.set_num_threads(before)
@@ -180,60 +71,34 @@ def test_sentences_are_a_law_of_seed_and_place(parts, grammar):
     assert first.shape == (32, 18)
     assert not np.array_equal(first, next(other.batches(parts.stream.Place()))[0])
     np.testing.assert_array_equal(next(batches)[0], next(one.batches(place))[0], strict=True)
-    fresh = parts.mask.fresh(grammar)
-    assert fresh.shape == (4000, 18)
-    seen = {tuple(grammar.words[index] for index in row) for row in fresh}
-    assert seen <= held_out.keys()
+    seen = {tuple(grammar.words[index] for index in row) for row in first}
+    assert seen <= learned.keys()
+    assert not seen & held_out.keys()
 
 
 @pytest.mark.parametrize("name", ["toy", "toy-unmasked"])
-def test_steps_lower_the_loss(parts, grammar, name):
-    fresh = parts.mask.fresh(grammar, 200)
+def test_steps_lower_the_loss(parts, grammar, sentences, name):
     losses = [
-        parts.mask.loss_on(parts.toy.trained(grammar, name, steps, 0, "cpu"), fresh).mean
+        parts.loop.loss_of(parts.toy.trained(grammar, name, steps, 0, "cpu"), sentences).item()
         for steps in (0, 10, 60)
     ]
     assert losses[0] - 0.5 > losses[1] > losses[2] + 0.5
 
 
-def test_only_the_unmasked_model_sees_later_words(parts, grammar, shipped):
-    toy, unmasked = shipped
-    ids = parts.torch.from_numpy(parts.mask.fresh(grammar, 1))[:, :17]
-    other = ids.clone()
-    other[0, 9:] = 1
-    with parts.torch.no_grad():
-        changed = [
-            (model(ids) - model(other))[0, :9].abs().max().item()
-            for model in (toy, unmasked, parts.mask.masked(unmasked))
-        ]
-    assert changed[0] == 0
-    assert changed[1] > 0.1
-    assert changed[2] == 0
+@pytest.mark.parametrize("name", ["toy", "toy-unmasked"])
+def test_the_loss_is_the_same_without_pytorch(parts, sentences, name):
+    model = gptscope.load(name)
+    theirs, _ = parts.export.read_folder(MODELS / name)
+    nats = losses(model, sentences, lambda _: None)
+    assert nats.mean() == pytest.approx(parts.loop.loss_of(theirs, sentences).item(), rel=1e-4)
 
 
-def test_a_masked_model_writes_as_it_is_measured(parts, grammar, shipped):
-    fresh = parts.mask.fresh(grammar, 50)
-    toy, _ = shipped
-    measured = parts.mask.loss_on(toy, fresh)
-    assert parts.mask.loss_when_writing(toy, fresh).mean == pytest.approx(measured.mean, abs=1e-5)
-
-
-def test_standard_error_is_over_sentences(parts):
-    nats = parts.torch.tensor([[1.0, 3.0], [2.0, 4.0], [4.0, 4.0]])
-    loss = parts.mask.over_sentences(nats)
-    assert (loss.mean, loss.error) == (3.0, pytest.approx(1 / math.sqrt(3)))
-    assert str(loss) == "3.0000 +- 0.58 nats per word"
-
-
-def test_the_lesson_of_the_mask(parts, grammar, shipped):
-    toy, unmasked = shipped
-    fresh = parts.mask.fresh(grammar)
-    loss = parts.mask.loss_on(toy, fresh)
-    assert abs(loss.mean - ENTROPY) < 0.01
-    assert loss.error < 0.002
-    assert parts.mask.loss_on(unmasked, fresh).mean < 0.1
-    assert parts.mask.loss_on(parts.mask.masked(unmasked), fresh).mean > math.log(12)
-    assert parts.mask.loss_when_writing(unmasked, fresh[:500]).mean > math.log(12)
+def test_the_loss_with_the_mask_put_on_is_the_same_without_pytorch(parts, sentences):
+    theirs, _ = parts.export.read_folder(MODELS / "toy-unmasked")
+    masked = parts.gpt.GPT(theirs.sizes, parts.toy.DESIGNS["toy"])
+    masked.load_state_dict(theirs.state_dict())
+    nats = losses(with_mask(gptscope.load("toy-unmasked")), sentences, lambda _: None)
+    assert nats.mean() == pytest.approx(parts.loop.loss_of(masked, sentences).item(), rel=1e-4)
 
 
 def test_positions_are_sinusoids(parts):
@@ -286,7 +151,7 @@ def test_the_tokenizer_knows_twelve_words(parts, grammar, folder):
         tokenizer.encode("the lion")
 
 
-def test_weights_compute_the_same_in_transformers(parts, grammar, shipped):
+def test_weights_compute_the_same_in_transformers(parts, sentences, shipped):
     transformers = pytest.importorskip("transformers")
     ours = shipped[0]
     config = transformers.GPT2Config(
@@ -303,34 +168,50 @@ def test_weights_compute_the_same_in_transformers(parts, grammar, shipped):
     theirs = transformers.GPT2LMHeadModel(config).eval()
     tensors = parts.export.tensors_of(ours) | {"wpe.weight": ours.positions.weight}
     theirs.transformer.load_state_dict(tensors)
-    ids = parts.torch.from_numpy(parts.mask.fresh(grammar, 20))
+    ids = parts.torch.from_numpy(sentences[:20])
     with parts.torch.no_grad():
         parts.torch.testing.assert_close(ours(ids), theirs(ids).logits, rtol=1e-4, atol=1e-4)
 
 
-def test_training_prints_what_evaluate_prints(parts, folder, tmp_path, capsys):
+def test_training_again_gives_the_same_files(parts, folder, tmp_path, capsys):
     assert parts.command(["--out", str(tmp_path), "--steps", "20", "--seed", "3"]) == 0
     printed, progress = capsys.readouterr()
     assert "toy-unmasked" in progress
     assert "loss=" in progress
-    assert parts.command(["--evaluate", str(folder)]) == 0
-    assert capsys.readouterr().out == printed
-    assert "entropy    0.5260" in printed
-    assert "ln 12          2.4849" in printed
+    assert printed.endswith(f"measure them: gptscope experiment mask --models {tmp_path}\n")
     for name in parts.toy.DESIGNS:
         weights = (folder / name / "model.safetensors").read_bytes()
         assert (tmp_path / name / "model.safetensors").read_bytes() == weights
 
 
-def test_what_cannot_be_done_is_one_sentence(parts, folder, tmp_path, capsys):
-    assert parts.command(["--evaluate", str(tmp_path)]) == 1
-    assert capsys.readouterr().err.startswith(f"train_toy: cannot open {tmp_path / 'toy'}: ")
+def test_the_experiment_trains_and_measures(parts, folder):  # noqa: ARG001 - PyTorch is there
+    mask = ["experiment", "mask", "--sentences", "30", "--format", "json"]
+    result = run_cli([*mask, "--retrain", "--steps", "20", "--train-seed", "3"])
+    assert result.status == 0
+    anew, there = (
+        json.loads(r.out)["parts"] for r in (result, run_cli([*mask, "--models", str(folder)]))
+    )
+    assert anew[:3] == there[:3]
+
+
+def test_a_missing_package_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(
+        SystemExit, match=r'^train_toy needs torch: pip install "gptscope\[train\]"$'
+    ):
+        run_path(str(MODELS / "train_toy.py"))
+
+
+def test_what_cannot_be_done_is_one_sentence(parts, tmp_path, monkeypatch, capsys):
     file = tmp_path / "file"
     file.touch()
     assert parts.command(["--out", str(file)]) == 1
     assert capsys.readouterr().err.startswith("train_toy: cannot make the folder ")
+    monkeypatch.setattr("train_toy.GRAMMAR", tmp_path / "none.json")
+    assert parts.command(["--out", str(tmp_path)]) == 1
+    assert capsys.readouterr().err.startswith("train_toy: cannot read ")
     with pytest.raises(SystemExit, match="2"):
-        parts.command(["--out", str(tmp_path), "--evaluate", str(folder)])
+        parts.command([])
 
 
 def test_an_interrupt_writes_nothing(parts, tmp_path, monkeypatch, capsys):

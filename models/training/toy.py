@@ -7,8 +7,8 @@ import numpy as np
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
 
+from gptscope.analysis.grammar import Chances, Grammar, split
 from training.gpt import GPT, TOY, Sizes
-from training.grammar import Chances, Grammar, split
 from training.loop import Run, shown
 from training.progress import token_bar
 from training.recipe import adam_alone

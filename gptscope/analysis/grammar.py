@@ -4,18 +4,26 @@ A perfect model gives each word the chance that the grammar gives it. Its loss i
 model's: -ln of that chance, for all words but the first, which is given.
 """
 
+from __future__ import annotations
+
 import json
 import math
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import sha256
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from training.errors import InputError
+from gptscope.errors import ModelError
+from gptscope.model.shipped import shipped_folders
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
 
 Sentence = tuple[str, ...]
 Chances = dict[Sentence, float]
@@ -40,6 +48,10 @@ class Grammar:
 
     def sentences(self) -> Chances:
         """Every sentence with its chance, the product of its words' chances."""
+        return dict(self._sentences)
+
+    @cached_property
+    def _sentences(self) -> Chances:
         grown: Chances = {(): 1.0}
         for _ in self.sentence:
             grown = {
@@ -70,10 +82,10 @@ class Grammar:
         rest = " ".join(word for at, word in enumerate(sentence) if at not in self.held_out)
         return int(sha256(rest.encode()).hexdigest(), 16) % ways == way
 
-    def ids(self, sentences: Sequence[Sentence]) -> np.ndarray:
+    def ids(self, sentences: Sequence[Sentence]) -> NDArray[np.int64]:
         """The words' numbers [n, T + 1], in the order of `words`."""
         number = {word: index for index, word in enumerate(self.words)}
-        return np.array([[number[word] for word in sentence] for sentence in sentences])
+        return np.array([[number[word] for word in sentence] for sentence in sentences], np.int64)
 
 
 def nats_per_word(chances: Mapping[Sentence, float]) -> float:
@@ -106,17 +118,26 @@ def split(grammar: Grammar) -> tuple[Chances, Chances]:
     return sides
 
 
+def toy_grammar() -> Grammar:
+    """The grammar that the shipped toy learned."""
+    return read_grammar(shipped_folders()["toy"] / "grammar.json")
+
+
 def read_grammar(path: Path) -> Grammar:
-    """The grammar of a JSON file; raises InputError if it is not one."""
+    """The grammar of a JSON file.
+
+    Raises:
+        ModelError: it cannot be read, or is not a grammar.
+    """
     try:
         data = json.loads(path.read_text("utf-8"))
         grammar = Grammar(data["words"], data["sentence"], data["tables"], data["held_out"])
         sentences = grammar.sentences()
         grammar.ids(list(sentences))
     except KeyError as error:
-        raise InputError(f"{path} does not say {error}") from error
+        raise ModelError(f"{path} does not say {error}") from error
     except (OSError, ValueError, TypeError, AttributeError, IndexError) as error:
-        raise InputError(f"cannot read {path}: {error}") from error
+        raise ModelError(f"cannot read {path}: {error}") from error
     if not math.isclose(total := math.fsum(sentences.values()), 1):
-        raise InputError(f"{path}: the chances of all sentences add up to {total:.6g}, not to 1")
+        raise ModelError(f"{path}: the chances of all sentences add up to {total:.6g}, not to 1")
     return grammar
