@@ -62,6 +62,16 @@ def distribution(logits: Array, how: Sampling) -> Array:
         UsageError: the logits are not one list.
         ModelError: a logit is NaN or +infinity.
     """
+    return list(stages(logits, how).values())[-1]
+
+
+def stages(logits: Array, how: Sampling) -> dict[str, Array]:
+    """The probabilities [V] after each step that was asked for: softmax or greedy, top-k, top-p.
+
+    Raises:
+        UsageError: the logits are not one list.
+        ModelError: a logit is NaN or +infinity.
+    """
     logits = np.asarray(logits)
     if logits.ndim != 1:
         raise UsageError(f"logits are one list [V], not of the shape {list(logits.shape)}")
@@ -70,17 +80,18 @@ def distribution(logits: Array, how: Sampling) -> Array:
     if how.temperature == 0:
         one_hot = np.zeros(len(logits))
         one_hot[np.argmax(logits)] = 1.0
-        return one_hot
+        return {"greedy": one_hot}
     exact = logits.astype(np.float64)
     with np.errstate(over="ignore"):  # a tiny temperature: all but the best become -inf
         p = softmax((exact - exact.max()) / how.temperature)
+    made = {"softmax": p}
     if how.top_k is not None and how.top_k < len(p):
-        p = _keep(p, ranked(exact, how.top_k))
+        p = made["top-k"] = _keep(p, ranked(exact, how.top_k))
     if how.top_p is not None and how.top_p < 1:
         order = ranked(exact)
         reached = np.searchsorted(np.cumsum(p[order]), how.top_p)
-        p = _keep(p, order[: reached + 1])  # the token that reaches p stays
-    return p
+        made["top-p"] = _keep(p, order[: reached + 1])  # the token that reaches p stays
+    return made
 
 
 def ranked(scores: Array, count: int | None = None) -> NDArray[np.int64]:

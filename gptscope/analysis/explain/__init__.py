@@ -1,0 +1,84 @@
+"""One number of a pass, taken apart: every term behind it, with arithmetic that gives it back.
+
+`EXPLAINERS` has a function for every value of `HOOK_POINTS`; it yields records, the last of which
+comes to the number. All of it is computed in float64 from the values of the trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from gptscope.analysis.explain import attention, mlp, norms, output, residual
+from gptscope.analysis.explain.address import PROBABILITIES, find, read
+from gptscope.analysis.explain.records import Explanation, Part
+from gptscope.engine.hook_points import BY_KEY
+from gptscope.engine.sampling import Sampling
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from gptscope.analysis.explain.place import Place
+    from gptscope.engine.trace import Trace
+    from gptscope.model.weights import Model
+
+Explainer = Callable[["Place"], "Iterator[Part]"]
+PLAIN = Sampling()
+_NORM: Mapping[str, Explainer] = {
+    "mean": norms.mean,
+    "variance": norms.variance,
+    "mean_square": norms.mean_square,
+    "normalized": norms.normalized,
+    "out": norms.norm_out,
+}
+EXPLAINERS: Mapping[str, Explainer] = {
+    "token_embeddings": residual.token_row,
+    "position_embeddings": residual.position_row,
+    "embeddings": residual.stream,
+    "input": residual.stream,
+    "q_before_rope": attention.projected,
+    "k_before_rope": attention.projected,
+    "q": attention.query_or_key,
+    "k": attention.query_or_key,
+    "v": attention.projected,
+    "scores": attention.score,
+    "scaled_masked": attention.scaled,
+    "weights": attention.weight,
+    "out": attention.mixed,
+    "attn_concat": attention.concatenated,
+    "attn_out": attention.attended,
+    "resid_after_attn": residual.stream,
+    "mlp_hidden": mlp.hidden_unit,
+    "mlp_act": mlp.active_unit,
+    "mlp_out": mlp.fed,
+    "output": residual.stream,
+    "logits": output.logit,
+    **{f"{norm}.{key}": f for norm in ("ln1", "ln2", "ln_final") for key, f in _NORM.items()},
+}
+
+
+def explain(model: Model, trace: Trace, address: str, how: Sampling = PLAIN) -> Explanation:
+    """All that one number was made of: `layers.0.heads.0.weights[5,0]`, `probabilities[-1,613]`.
+
+    `how` counts for probabilities alone.
+
+    Raises:
+        UsageError: there is no such number, or the trace lacks a value that it was made of.
+    """
+    wanted = read(address)
+    place = find(model, trace, wanted)
+    if wanted.point is None:
+        parts = tuple(output.probability(place, how))
+        name = place.name.replace("logits", PROBABILITIES)
+        return Explanation(
+            name, "the chance to be the next token", parts[-1].value, parts, positions(place)
+        )
+    parts = tuple(EXPLAINERS[place.key](place))
+    meaning = BY_KEY[place.key].meaning
+    return Explanation(place.name, meaning, place.number(), parts, positions(place))
+
+
+def positions(p: Place) -> tuple[tuple[str, int], ...]:
+    """The tokens that the indices of a place speak of."""
+    reads = BY_KEY[p.key].axes.endswith("S")
+    return (("token", p.at[0]), *((("reads from", p.at[1]),) if reads else ()))

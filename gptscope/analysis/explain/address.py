@@ -1,0 +1,113 @@
+"""Addresses of single numbers: a name with indices, `layers.0.heads.0.weights[5,0]`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gptscope.analysis.explain.place import Place
+from gptscope.engine.hook_points import HookPoint, parse
+from gptscope.errors import UsageError, check_index
+
+if TYPE_CHECKING:
+    from gptscope.engine.trace import Trace
+    from gptscope.model.spec import Spec
+    from gptscope.model.weights import Model
+
+PROBABILITIES = "probabilities"
+FORM = re.compile(r"([^\[\]]+)\[([^\[\]]*)\]")
+HEAD_FIRST = ("attn_scores", "pattern")  # in TransformerLens; elsewhere positions come first
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What an address asks for: the value (None: a probability) and the indices, as given."""
+
+    text: str
+    point: HookPoint | None
+    layer: int | None
+    head: int | None
+    at: tuple[int, ...]
+
+    def keep(self, spec: Spec) -> tuple[str, ...]:
+        """The values that a trace of such a model must keep to explain it.
+
+        Raises:
+            UsageError: it has no such layer.
+        """
+        stream = (
+            "*embeddings",
+            "attn_out",
+            "mlp_out",
+            "ln1.out",
+            "ln2.out",
+            "ln_final.*",
+            "logits",
+        )
+        if self.layer is None:
+            return stream
+        return (*stream, f"layers.{check_index('layer', self.layer, spec.n_layers)}.*")
+
+
+def read(address: str) -> Wanted:
+    """The parts of an address; TransformerLens' names and axes are understood as well.
+
+    Raises:
+        UsageError: it is none, or names nothing.
+    """
+    found = FORM.fullmatch(address.strip())
+    if found is None:
+        raise UsageError(
+            f"{address} is not the address of a number",
+            hint="a value's name with its place in brackets: layers.0.heads.0.weights[5,0]",
+        )
+    name, inside = found[1].strip(), found[2]
+    try:
+        at = [int(part) for part in inside.split(",")]
+    except ValueError:
+        raise UsageError(f"[{inside}] must hold whole numbers with commas between them") from None
+    if name == PROBABILITIES:
+        return Wanted(address, None, None, None, tuple(at))
+    given = parse(name)
+    head = given.head
+    if given.by_alias and given.point.alias.endswith("hook_scale"):
+        own = given.point.name.format(l=given.layer)
+        raise UsageError(f"{name} is sqrt(variance + eps)", hint=f"explain {own}[{at[0]}]")
+    if given.by_alias and given.point.per_head and len(at) > 1:
+        head = at.pop(0 if given.point.alias.endswith(HEAD_FIRST) else 1)
+    return Wanted(address, given.point, given.layer, head, tuple(at))
+
+
+def find(model: Model, trace: Trace, wanted: Wanted) -> Place:
+    """The number in this pass; a logit or a probability without a token is the likeliest one's.
+
+    Raises:
+        UsageError: the indices do not fit the value, or the model has no such value.
+    """
+    s, point = model.spec, wanted.point
+    layer = None if wanted.layer is None else check_index("layer", wanted.layer, s.n_layers)
+    head = None if wanted.head is None else check_index("head", wanted.head, s.n_heads)
+    place = Place(model, trace, point.key if point else "logits", layer, head, wanted.at)
+    values = trace[place.full(place.key)]
+    at = wanted.at
+    if place.key == "logits" and len(at) == 1:
+        t = check_index("token", at[0], len(values))
+        at = (t, int(values[t].argmax()))
+    axes = (point.axes if point else "T V").split()
+    if len(at) != len(axes):
+        names = ", ".join(WORDS[axis] for axis in axes)
+        raise UsageError(f"{wanted.text} must say {names}, so {len(axes)} numbers in brackets")
+    pairs = zip(at, axes, values.shape, strict=True)
+    return place.of(place.key, *(check_index(WORDS[axis], i, n) for i, axis, n in pairs))
+
+
+WORDS = {
+    "T": "token",
+    "S": "token",
+    "d": "dimension",
+    "d_h": "dimension",
+    "H*d_h": "dimension",
+    "F": "unit",
+    "V": "id",
+}

@@ -1,0 +1,32 @@
+"""The units of a feed-forward layer, and what they add. Vaswani et al. 2017, section 3.3."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gptscope.analysis.explain.place import Place, dot
+from gptscope.analysis.explain.records import Part, Step
+from gptscope.engine.ops import activation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def hidden_unit(p: Place) -> Iterator[Part]:
+    """A feed-forward unit before its activation: what it reads times its weights, plus a bias."""
+    yield dot(p, p.read("mlp"), p.block.mlp.up)
+
+
+def active_unit(p: Place) -> Iterator[Part]:
+    """A feed-forward unit after its activation."""
+    yield from hidden_unit(p.of("mlp_hidden", *p.at))
+    before, name = p.value("mlp_hidden")[p.at], p.model.spec.activation
+    after = float(activation(name)(np.array([before]))[0])
+    yield Step("mlp_act", f"{name}({before:.6g})", after)
+
+
+def fed(p: Place) -> Iterator[Part]:
+    """What a feed-forward layer adds to one number: every unit times its weight, plus a bias."""
+    yield dot(p, p.value("mlp_act"), p.block.mlp.down, "unit")

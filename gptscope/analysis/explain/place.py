@@ -1,0 +1,69 @@
+"""Where a number stands, and what stands beside it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gptscope.analysis.explain.records import Sum, plus, products
+from gptscope.analysis.wiring import summands
+from gptscope.engine.hook_points import BY_KEY
+
+if TYPE_CHECKING:
+    from gptscope.engine.trace import Trace
+    from gptscope.model.weights import Block, Linear, Model
+
+Array = NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """Which number of which pass: a value, its layer and head where it has them, its indices."""
+
+    model: Model
+    trace: Trace
+    key: str
+    layer: int | None
+    head: int | None
+    at: tuple[int, ...]
+
+    @property
+    def name(self) -> str:
+        """The full name with its indices: `layers.0.heads.0.weights[5,0]`."""
+        return f"{self.full(self.key)}[{','.join(map(str, self.at))}]"
+
+    @property
+    def block(self) -> Block:
+        """The weights of its layer."""
+        return self.model.blocks[self.layer or 0]
+
+    def full(self, key: str) -> str:
+        """The full name of another value in the same layer and head."""
+        return BY_KEY[key].name.format(l=self.layer, h=self.head)
+
+    def value(self, key: str) -> Array:
+        """Another value in the same layer and head, in float64."""
+        return self.trace[self.full(key)].astype(np.float64)
+
+    def number(self) -> float:
+        """The number itself."""
+        return float(self.value(self.key)[self.at])
+
+    def of(self, key: str, *at: int) -> Place:
+        """Another number in the same layer and head."""
+        return replace(self, key=key, at=at)
+
+    def read(self, part: str) -> Array:
+        """What `attention`, `mlp`, `ln1`, `ln2` or `ln_final` reads, [T, d]: a sum of values."""
+        parts = summands(self.trace, part, self.layer)
+        return sum(self.trace.values[value].astype(np.float64) for value in parts)  # type: ignore[return-value]
+
+
+def dot(p: Place, x: Array, w: Linear, axis: str = "dimension") -> Sum:
+    """Row t of what is read, times column i of the matrix, plus the bias."""
+    t, i = p.at
+    made = products(p.full(p.key), axis, ("input", "weight"), (x[t], w.weight[:, i]), p.number())
+    return plus(made, "bias", None if w.bias is None else w.bias[i])

@@ -1,0 +1,53 @@
+"""The residual stream, from the two tables where it begins to any block."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gptscope.analysis.explain.norms import norm_out
+from gptscope.analysis.explain.records import Part, Step, Sum, Term
+from gptscope.analysis.wiring import summands
+from gptscope.engine.hook_points import BY_KEY
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gptscope.analysis.explain.place import Place
+
+
+def token_row(p: Place) -> Iterator[Part]:
+    """A number of the token table."""
+    t, i = p.at
+    yield Step("row of the token", f"token table[{p.trace.ids[t]},{i}]", p.number())
+
+
+def position_row(p: Place) -> Iterator[Part]:
+    """A number of the table of positions; a sine or cosine if it was computed.
+
+    Vaswani et al. 2017, section 3.5.
+    """
+    (t, i), d = p.at, p.model.spec.d_model
+    if p.model.spec.positions == "sinusoidal":
+        divisor = 10_000.0 ** ((i - i % 2) / d)
+        yield Step("divisor", f"10000^({i - i % 2}/{d})", divisor)
+        yield Step("angle", f"{t} / divisor", t / divisor)
+        wave, name = (np.cos, "cos") if i % 2 else (np.sin, "sin")
+        yield Step("position", f"{name}(angle)", float(wave(t / divisor)))
+    else:
+        yield Step("row of the position", f"position table[{t},{i}]", p.number())
+
+
+def stream(p: Place) -> Iterator[Part]:
+    """A number of the residual stream: what every part added to it, from the embeddings on."""
+    parts = summands(p.trace, p.key, p.layer)
+    (first, layer), *more = parts
+    if not more and first.startswith("ln"):  # a norm stands after every sum
+        yield from norm_out(replace(p, key=first, layer=layer))
+        return
+    names = [BY_KEY[key].name.format(l=where) for key, where in parts]
+    values = [float(p.trace.values[part][p.at]) for part in parts]
+    terms = tuple(Term(name, value) for name, value in zip(names, values, strict=True))
+    yield Sum(p.full(p.key), "part", terms, p.number())
