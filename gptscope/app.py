@@ -19,15 +19,26 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 COMMANDS: Mapping[str, tuple[str, str]] = {  # name -> group and one line of help
+    "tour": ("Look", "Eleven cards: a text on its way through the model, step by step."),
     "tokens": ("Look", "The pieces that the model reads: ids, bytes, places in the text."),
     "embeddings": ("Look", "What each token and each position bring along, and their sum."),
+    "positions": (
+        "Look",
+        "What the model knows of places: the table, its waves, how alike they are.",
+    ),
     "norms": ("Look", "Mean and standard deviation of every list before and after each norm."),
     "attention": ("Look", "Which token reads from which, head by head, as a grid of numbers."),
     "mlp": ("Look", "The hidden units of a feed-forward layer: how many are on, and which most."),
     "residual": ("Follow", "How long each token's list is after every step, and what was added."),
     "next": ("Follow", "The likeliest next tokens, with logits and probabilities."),
     "generate": ("Follow", "Go on with a text, token by token; without a text, tell a story."),
-    "params": ("Measure", "Count the parameters of a GPT from its sizes."),
+    "explain": ("Follow", "One printed number, taken apart until it adds up again."),
+    "params": ("Measure", "Parameters counted from sizes, or in the tensors of a model."),
+    "experiment mask": (
+        "Experiments",
+        "What a model learns that may look at the word it is to predict.",
+    ),
+    "experiment order": ("Experiments", "Attention alone does not know the order of the tokens."),
     "models": ("Models", "The models that come with gptscope."),
 }
 
@@ -40,9 +51,11 @@ CommandLineError: Any = typer.BadParameter.__base__
 class LazyCommand(TyperCommand):
     """A command whose file is imported when it is called, or when its own help is asked for."""
 
+    whole = ""  # its key in `COMMANDS`
+
     def make_context(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
         """The context of the command that this one stands for."""
-        return loaded(self.name or "").make_context(*args, **kwargs)
+        return loaded(self.whole).make_context(*args, **kwargs)
 
 
 class LazyGroup(TyperGroup):
@@ -52,20 +65,40 @@ class LazyGroup(TyperGroup):
         """Stand-ins for all of `COMMANDS`."""
         super().__init__(**kwargs)
         for name, (group, line) in COMMANDS.items():
-            self.commands[name] = LazyCommand(
-                name, callback=_nothing, help=line, rich_help_panel=group
+            first, _, second = name.partition(" ")
+            if second and first not in self.commands:
+                self.commands[first] = group_of(first, group)
+            inside: Any = self.commands[first] if second else self
+            panel = None if second else group
+            command = LazyCommand(
+                second or first, callback=_nothing, help=line, rich_help_panel=panel
             )
+            command.whole = name
+            inside.commands[second or first] = command
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401, ARG002
         """In the order of `COMMANDS`."""
-        return list(COMMANDS)
+        return list(self.commands)
+
+
+def group_of(first: str, panel: str) -> TyperGroup:
+    """An empty group for commands that share their first word: `experiment mask`, ..."""
+    names = (name.split() for name in COMMANDS)
+    more = ", ".join(words[1] for words in names if words[0] == first and len(words) > 1)
+    return TyperGroup(
+        name=first,
+        help=f"{panel} to repeat: {more}.",
+        rich_help_panel=panel,
+        no_args_is_help=True,
+        context_settings=SETTINGS,
+    )
 
 
 def loaded(name: str) -> Any:  # noqa: ANN401
-    """The real command."""
-    module = import_module(f"gptscope.commands.{name}")
+    """The real command; `experiment mask` lives in `commands/experiment_mask.py`."""
+    module = import_module(f"gptscope.commands.{name.replace(' ', '_')}")
     one = typer.Typer(add_completion=False)
-    one.command(name, context_settings=SETTINGS)(module.command)
+    one.command(name.rpartition(" ")[2], context_settings=SETTINGS)(module.command)
     return typer.main.get_command(one)
 
 

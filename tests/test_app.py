@@ -14,11 +14,21 @@ import pytest
 
 import gptscope
 from gptscope.app import COMMANDS, loaded
+from gptscope.model.shipped import EXAMPLES as EXAMPLE_TEXTS
 from gptscope.model.shipped import shipped_folders
-from tests.helpers.cli import SENTENCE, refused, run_cli, spawn, surroundings
+from tests.helpers.cli import (
+    AFTER,
+    SENTENCE,
+    on_text,
+    refused,
+    run_cli,
+    spawn,
+    surroundings,
+    text_commands,
+)
 from tests.helpers.folders import write_model
 
-ON_TEXT = [name for name in COMMANDS if name not in ("params", "models")]
+ON_TEXT = text_commands()
 # Python sets no handler where its parent ignores SIGINT, as a job in the background does.
 INTERRUPTIBLE = (
     "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
@@ -81,13 +91,25 @@ def test_no_arguments_show_the_help():
 
 
 @pytest.mark.parametrize("command", [name for name in ON_TEXT if name != "generate"])
-def test_no_text(command):
-    assert refused(run_cli([command]), 2)[0] == "there is no text"
+def test_no_text(command, folder):
+    args = [command, *AFTER.get(command, []), "--model", str(folder())]
+    said, hint = refused(run_cli(args), 2)
+    assert (said, hint[:11]) == ("there is no text", "give one in")
+
+
+@pytest.mark.parametrize("model", EXAMPLE_TEXTS)
+@pytest.mark.parametrize("command", [name for name in ON_TEXT if name != "generate"])
+def test_a_shipped_model_has_an_example(command, model):
+    args = [command, *AFTER.get(command, []), "--model", model, "--format", "json"]
+    result = run_cli(args)
+    assert result.status == 0
+    assert result.err == f'no text was given, so this is an example: "{EXAMPLE_TEXTS[model]}"\n'
+    assert json.loads(result.out)["input"]["text"] == EXAMPLE_TEXTS[model]
 
 
 @pytest.mark.parametrize("command", [name for name in ON_TEXT if name != "generate"])
 def test_an_empty_text(command):
-    assert refused(run_cli([command, ""]), 2)[0].startswith("the text is empty")
+    assert refused(run_cli(on_text(command, "")), 2)[0].startswith("the text is empty")
 
 
 @pytest.mark.parametrize("command", ON_TEXT)
@@ -95,7 +117,8 @@ def test_an_empty_text(command):
     "given", [["x", "--ids", "1"], ["x", "--file", "y"], ["--file", "y", "--ids", "1"]], ids=str
 )
 def test_several_texts(command, given):
-    said, _ = refused(run_cli([command, *given]), 2)
+    after = AFTER.get(command, [])
+    said, _ = refused(run_cli([command, *given, *after]), 2)
     assert said == "give one of TEXT, --file and --ids, not several"
 
 
@@ -164,7 +187,7 @@ def test_a_tiny_temperature_is_greedy():
 
 @pytest.mark.parametrize("command", [name for name in ON_TEXT if name != "tokens"])
 def test_a_text_longer_than_the_context(command):
-    said, hint = refused(run_cli([command, "word " * 200]), 2)
+    said, hint = refused(run_cli(on_text(command, "word " * 200)), 2)
     assert re.match(r"the text is \d+ tokens long, and this model reads 128 at most", said)
     assert hint
 
@@ -378,11 +401,25 @@ def test_both_ways_to_start(program):
 
 @pytest.mark.parametrize("flag", ["--help", "-h"])
 def test_help_lists_every_command(flag):
-    result = run_cli([flag], env={"COLUMNS": "200"})
-    assert (result.status, result.err) == (0, "")
+    def shown(*words):
+        result = run_cli([*words, flag], env={"COLUMNS": "200"})
+        assert (result.status, result.err) == (0, "")
+        return result.text
+
     for name, (group, line) in COMMANDS.items():
-        assert re.search(rf"{name} +{re.escape(line)}", result.text)
-        assert f" {group} " in result.text
+        *above, last = name.split()
+        assert re.search(rf" {last} +{re.escape(line)}", shown(*above))
+        assert f" {group} " in shown()
+
+
+def test_commands_that_share_a_word_are_listed_under_it():
+    assert re.search(r" experiment +Experiments to repeat: mask, order\.", run_cli(["--help"]).text)
+    assert run_cli(["experiment"]).status == 2
+    said, hint = refused(run_cli(["experiment", "mas"]), 2)
+    assert (said, hint) == (
+        "No such command 'mas'. Did you mean 'mask'?",
+        "gptscope experiment --help",
+    )
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -420,7 +457,7 @@ def test_help_imports_neither_numpy_nor_the_engine():
     code = """
 import sys
 from gptscope.app import COMMANDS, run
-for args in ([], *([name] for name in COMMANDS)):
+for args in ([], *(name.split() for name in COMMANDS)):
     assert run([*args, "--help"]) == 0
     heavy = [m for m in sys.modules if m == "numpy" or m.startswith("gptscope.engine.")]
     sys.stderr.write(f"{args} {heavy}\\n" if heavy else "")
@@ -535,4 +572,6 @@ def test_a_closed_standard_input_is_told():
 
 
 def test_a_process_says_its_fault_once():
-    assert refused(spawn(["attention"]), 2)[0] == "there is no text"
+    assert (
+        refused(spawn(["attention", ""]), 2)[0] == "the text is empty: there is no token to look at"
+    )

@@ -4,6 +4,7 @@ import json
 import re
 from collections import Counter
 from functools import cache
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import numpy as np
@@ -14,14 +15,26 @@ from gptscope import __version__
 from gptscope.app import COMMANDS
 from gptscope.glyphs import visible
 from gptscope.render import RENDERERS
-from tests.helpers.cli import SENTENCE, asked, refused, run_cli, spawn
+from tests.helpers.cli import (
+    AFTER,
+    SENTENCE,
+    asked,
+    on_text,
+    refused,
+    run_cli,
+    spawn,
+    text_commands,
+)
+from tests.helpers.folders import GOLDEN
 
 TEXT = "Lily wanted to"
 CALLS = {
-    "params": ["params", "--d", "8", "--L", "2"],
-    "models": ["models"],
+    **{name: [name] for name in COMMANDS},
+    **{name: [name, TEXT, *AFTER.get(name, [])] for name in text_commands()},
     "generate": ["generate", "-n", "4", TEXT],
-} | {name: [name, TEXT] for name in COMMANDS if name not in ("params", "models", "generate")}
+    "params": ["params", "--d", "8", "--L", "2"],
+    "experiment mask": ["experiment mask", "--sentences", "9"],
+}
 VARIANTS = {
     "all draws": ["generate", "-n", "4", "--steps", SENTENCE],
     "a story": ["generate", "-n", "4"],
@@ -30,8 +43,20 @@ VARIANTS = {
     "dimensions": ["embeddings", "--dims", "0:4", SENTENCE],
     "every place": ["next", "--at", "all", SENTENCE],
     "settings": ["next", "--temperature", "0.7", "--top-k", "5", SENTENCE],
+    "a card": ["tour", "--card", "softmax", SENTENCE],
+    "a rotary tour": ["tour", "--model", str(GOLDEN / "toy-rotary"), "--ids", "1,2,3,4,5,6,7,8"],
+    "another tour": ["tour", "--model", str(GOLDEN / "toy-post"), "--ids", "1,2,3"],
+    "a weight": ["explain", SENTENCE, "layers.0.heads.1.weights[4,2]"],
+    "a unit": ["explain", SENTENCE, "layers.2.mlp_act[-1,100]"],
+    "a chance": ["explain", SENTENCE, "probabilities[5]", "--top-k", "4", "--top-p", "0.8"],
+    "a computed table": ["positions", "--model", "toy"],
+    "numbers of positions": ["positions", "--dims", "0:4", "--first", "30"],
+    "a preset": ["params", "--preset", "gpt2", "--untied"],
+    "a counted model": ["params", "--model", "tiny"],
     "ids": ["tokens", "--ids", "643,163,0"],
 }
+PLAIN = {"tokens", "generate", "explain", "models", "experiment order"}
+COLOURED = set(COMMANDS) - PLAIN
 COLOURS = {"FORCE_COLOR": "1", "COLORTERM": "truecolor", "TERM": "xterm-256color"}
 PLACES = {
     "pipe": ({}, "utf-8"),
@@ -42,7 +67,7 @@ PLACES = {
     "ascii": ({}, "ascii"),
     "cp1252": ({}, "cp1252"),
 }
-TEXT_COMMANDS = [name for name in CALLS if name not in ("params", "models")]
+TEXT_COMMANDS = text_commands()
 SGR = re.compile(r"\x1b\[[0-9;]*m")
 CONTROL = re.compile(
     r"[^\n\x20-\x7e\xa0-\U0010ffff]|[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
@@ -79,9 +104,10 @@ def told(call, fmt, encoding="utf-8"):
     return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
-def on_text(command, fmt, text, **place):
+def given(command, fmt, text, **place):
     few = ["-n", "2"] if command == "generate" else []
-    return run_cli([command, "--format", fmt, *few, "--", text], **place)
+    name, *rest = on_text(command, text)
+    return run_cli([name, "--format", fmt, *few, *rest], **place)
 
 
 def blocks(text):
@@ -207,7 +233,7 @@ def test_nothing_is_wider_than_a_dumb_terminal(call):
 @pytest.mark.parametrize(
     ("call", "number"),
     [
-        (["norms", SENTENCE], "0.411"),
+        (["norms", SENTENCE], "0.4105"),
         (["params", "--d", "768", "--L", "12"], "28,348,416"),
         (["models"], "1,334,016"),
     ],
@@ -218,7 +244,8 @@ def test_numbers_stay_whole_on_a_narrow_screen(call, number):
 
 @pytest.mark.parametrize("call", CALLS)
 def test_colours_come_only_where_they_are_wanted(call):
-    coloured = call in ("embeddings", "attention", "mlp", "residual", "next", "params")
+    assert call in COLOURED or call in PLAIN
+    coloured = call in COLOURED
     assert ("\x1b[38;2;" in ran(call, "table", "colours").text) == coloured
     for place in ("pipe", "no colour", "dumb"):
         assert "\x1b" not in ran(call, "table", place).text
@@ -279,7 +306,9 @@ def test_json_is_one_envelope(call):
     assert answer["edits"] == []
     assert ran(call, "json").text.count("\n") == 1
     if command in TEXT_COMMANDS:
-        assert answer["model"]["name"] == "tiny"
+        args = (CALLS | VARIANTS)[call]
+        folder = args[args.index("--model") + 1] if "--model" in args else "tiny"
+        assert answer["model"]["name"] == Path(folder).name
         assert sorted(answer["input"]) == ["appended", "ids", "prepended", "text", "tokens"]
         assert len(answer["input"]["ids"]) == len(answer["input"]["tokens"])
 
@@ -312,17 +341,13 @@ def test_csv_rows_of_a_block_are_equally_long(call):
 @pytest.mark.parametrize("command", TEXT_COMMANDS)
 @pytest.mark.parametrize("text", ["=1+1", "-x", "@cmd", "+x"])
 def test_no_csv_cell_is_a_formula(command, text):
-    cells = [
-        c for block in blocks(on_text(command, "csv", text).text) for row in block for c in row
-    ]
+    cells = [c for block in blocks(given(command, "csv", text).text) for row in block for c in row]
     assert [c for c in cells if c.startswith(FORMULA) and not is_number(c)] == []
 
 
 @pytest.mark.parametrize("text", ["=1+1", "-x", "@cmd", "+x"])
 def test_a_formula_in_csv_is_text(text):
-    cells = [
-        c for block in blocks(on_text("tokens", "csv", text).text) for row in block for c in row
-    ]
+    cells = [c for block in blocks(given("tokens", "csv", text).text) for row in block for c in row]
     assert any(c.startswith(f"'{text[0]}") for c in cells)
 
 
@@ -340,7 +365,7 @@ def test_svg_is_a_picture_by_itself(call, place):
     seen = "".join(words(result.out))
     assert f"gptscope {CALLS[call][0]}" in seen
     if place != "40 columns":
-        assert ("part" if call == "params" else "tiny") in seen
+        assert {"params": "part", "experiment mask": "entropy"}.get(call, "tiny") in seen
         assert result.out == ran(call, "svg").out
 
 
@@ -387,19 +412,20 @@ def check_pure(result, fmt):
 @pytest.mark.parametrize("text", HARMLESS + CONTROLS, ids=ascii)
 @pytest.mark.parametrize("fmt", RENDERERS)
 def test_hostile_text_is_shown_not_sent(text, fmt):
-    check_pure(on_text("tokens", fmt, text, env={"COLUMNS": "40"}), fmt)
+    check_pure(given("tokens", fmt, text, env={"COLUMNS": "40"}), fmt)
 
 
 @pytest.mark.parametrize("fmt", RENDERERS)
 @pytest.mark.parametrize("command", [name for name in TEXT_COMMANDS if name != "generate"])
 def test_every_command_takes_hostile_text(command, fmt):
-    check_pure(on_text(command, fmt, EVERYTHING), fmt)
+    check_pure(given(command, fmt, EVERYTHING), fmt)
 
 
 @pytest.mark.parametrize("command", TEXT_COMMANDS)
 def test_no_line_of_hostile_text_is_wider_than_the_screen(command):
     few = ["-n", "2", "--steps"] if command == "generate" else []
-    result = run_cli([command, *few, "--", EVERYTHING], env={"COLUMNS": "40"})
+    name, *rest = on_text(command, EVERYTHING)
+    result = run_cli([name, *few, *rest], env={"COLUMNS": "40"})
     assert [line for line in result.lines if cell_len(line) > 40] == []
 
 
@@ -413,14 +439,14 @@ def test_json_has_the_text_as_it_was_given(text):
 
 @pytest.mark.parametrize("text", HARMLESS + CONTROLS, ids=ascii)
 def test_running_text_begins_with_the_text_made_safe(text):
-    result = on_text("generate", "table", text)
+    result = given("generate", "table", text)
     assert result.text.startswith(visible(text, keep="\n\t"))
     assert CONTROL.findall(result.text.replace("\t", "")) == []
 
 
 @pytest.mark.parametrize("command", TEXT_COMMANDS)
 def test_bytes_that_are_no_text_are_refused(command):
-    sentence, _ = refused(on_text(command, "table", "ab\udcff"), 2)
+    sentence, _ = refused(given(command, "table", "ab\udcff"), 2)
     assert sentence == "character 2 of the text (U+DCFF) is not valid Unicode"
 
 

@@ -2,13 +2,24 @@ import pytest
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
 from gptscope.app import COMMANDS
+from gptscope.commands.tour import CardName
 from tests.helpers.cli import run_cli
+from tests.helpers.folders import GOLDEN
 
 TEXT = "Lily wanted to play"
 PICTURES = {
+    **{f"tour-{card}": ["tour", TEXT, "--card", card] for card in CardName},
+    "tour": ["tour", "--model", "toy", "the cat eats the fish and the dog sees"],
+    "tour-of-a-rotary-model": ["tour", "--model", str(GOLDEN / "toy-rotary"), "--ids", "3,1,4,1,5"],
+    "tour-of-a-post-norm-model": ["tour", "--model", str(GOLDEN / "toy-post"), "--ids", "3,1,4"],
+    "tour-without-mask-and-positions": [
+        *("tour", "--model", str(GOLDEN / "toy-unmasked"), "--ids", "3,1,4")
+    ],
     "tokens": ["tokens", 'Lily\'s "caf\u00e9"\n\t\u6f22  said [b]no[/b]'],
     "embeddings": ["embeddings", "Lily ran"],
     "embeddings-of-one-token": ["embeddings", TEXT, "--token", "2", "--dims", "0:6"],
+    "positions": ["positions", "--model", "toy", "--first", "8"],
+    "positions-learned": ["positions", "--at", "0,1,2,64", "--dims", "0:6"],
     "norms": ["norms", "Lily ran", "--layer", "1"],
     "attention": ["attention", TEXT, "--layer", "1", "--head", "2"],
     "attention-that-is-cut": ["attention", f"{TEXT} with her dog and they ran", "--head", "0"],
@@ -20,10 +31,25 @@ PICTURES = {
     "next-after-every-token": ["next", TEXT, "--at", "all"],
     "generate": ["generate", TEXT, "--greedy", "-n", "30"],
     "generate-with-steps": ["generate", TEXT, "--seed", "3", "-n", "4", "--steps"],
+    "explain-a-weight": ["explain", TEXT, "layers.1.heads.2.weights[3,1]"],
+    "explain-a-norm": ["explain", TEXT, "layers.1.ln1.out[3,5]"],
+    "explain-a-unit": ["explain", TEXT, "layers.1.mlp_act[3,5]"],
+    "explain-a-head": ["explain", TEXT, "layers.1.heads.2.out[3,5]"],
+    "explain-the-stream": ["explain", TEXT, "layers.3.output[3,5]"],
+    "explain-a-logit": ["explain", TEXT, "logits[3]"],
+    "explain-a-probability": ["explain", TEXT, "probabilities[3]", "--top-k", "5"],
+    "explain-a-rotary-query": [
+        *("explain", "--model", str(GOLDEN / "toy-rotary"), "--ids", "3,1,4"),
+        "layers.1.heads.0.q[2,3]",
+    ],
+    "experiment-mask": ["experiment mask"],
+    "experiment-order": ["experiment order", TEXT],
+    "params-of-a-preset": ["params", "--preset", "gpt2-xl", "--untied"],
+    "params-of-a-model": ["params", "--model", "toy"],
     "params": ["params", "--d", "768", "--L", "12"],
     "models": ["models"],
 }
-COLOURED = ["attention", "embeddings", "next"]
+COLOURED = ["attention", "embeddings", "next", "positions", "tour-masked-attention"]
 TRUECOLOR = {"FORCE_COLOR": "1", "COLORTERM": "truecolor", "TERM": "xterm-256color"}
 
 

@@ -15,6 +15,13 @@ from typer.models import ArgumentInfo
 
 from gptscope.render import RENDERERS
 
+ModelName = Annotated[
+    str,
+    typer.Option(
+        "--model", "-m", envvar="GPTSCOPE_MODEL", help="A shipped name, a folder or a file."
+    ),
+]
+
 
 @dataclass(frozen=True)
 class Source:
@@ -29,12 +36,7 @@ class Source:
     ids: Annotated[str | None, typer.Option(help="Token ids in place of a text: 643,414,266.")] = (
         None
     )
-    model: Annotated[
-        str,
-        typer.Option(
-            "--model", "-m", envvar="GPTSCOPE_MODEL", help="A shipped name, a folder or a file."
-        ),
-    ] = "tiny"
+    model: ModelName = "tiny"
     dtype: Annotated[str, typer.Option(help="Compute in float32, or in float64 for a check.")] = (
         "float32"
     )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from gptscope.commands.output import tell
 from gptscope.errors import GptscopeError, UsageError
 from gptscope.tokens import Token
 
@@ -67,7 +68,7 @@ def start(source: Source, *, may_be_empty: bool = False) -> Run:
     if len(given) > 1:
         raise UsageError("give one of TEXT, --file and --ids, not several")
     if not given and not may_be_empty:
-        raise UsageError("there is no text", hint='give one in quotes: "Lily wanted to play"')
+        source = with_example(source)
     from gptscope.model.load import load
 
     model = load(source.model, source.dtype)
@@ -79,6 +80,21 @@ def start(source: Source, *, may_be_empty: bool = False) -> Run:
     if not text:
         raise UsageError("the text is empty: there is no token to look at")
     return encoded(model, text)
+
+
+def with_example(source: Source) -> Source:
+    """The same with the text that a shipped model is shown with; it is told on standard error.
+
+    Raises:
+        UsageError: the model is not a shipped one.
+    """
+    from gptscope.model.shipped import EXAMPLES
+
+    text = EXAMPLES.get(source.model)
+    if text is None:
+        raise UsageError("there is no text", hint='give one in quotes: "Lily wanted to play"')
+    tell(f'no text was given, so this is an example: "{text}"')
+    return replace(source, text=text)
 
 
 def encoded(model: Model, text: str) -> Run:

@@ -5,7 +5,11 @@ from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 
-SHIPPED = ("tiny", "toy", "toy-unmasked")
+EXAMPLES: Mapping[str, str] = {  # shipped model -> a text to look at where none is given
+    "tiny": "Lily wanted to play with her",
+    "toy": "the cat eats the fish and",
+    "toy-unmasked": "the cat eats the fish and",
+}
 PACKAGE = Path(__file__).parents[1]
 
 
@@ -13,5 +17,5 @@ PACKAGE = Path(__file__).parents[1]
 def shipped_folders() -> Mapping[str, Path]:
     """Name -> folder: inside an installed package, or beside it in a checkout."""
     places = (PACKAGE / "models", PACKAGE.parent / "models")
-    found = {name: p / name for name in SHIPPED for p in reversed(places) if (p / name).is_dir()}
+    found = {name: p / name for name in EXAMPLES for p in reversed(places) if (p / name).is_dir()}
     return MappingProxyType(found)

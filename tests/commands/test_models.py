@@ -1,7 +1,7 @@
 import pytest
 
 import gptscope
-from gptscope.model.shipped import SHIPPED
+from gptscope.model.shipped import EXAMPLES
 from tests.helpers.cli import column, parts, run_cli
 
 
@@ -11,10 +11,10 @@ def table():
 
 
 def test_every_shipped_model_has_a_row(table):
-    assert column(table, "name") == list(SHIPPED)
+    assert column(table, "name") == list(EXAMPLES)
 
 
-@pytest.mark.parametrize("name", SHIPPED)
+@pytest.mark.parametrize("name", EXAMPLES)
 def test_sizes_are_those_of_the_model(table, name):
     (row,) = (row for row in table["rows"] if row["name"] == name)
     model = gptscope.load(name)
@@ -23,6 +23,6 @@ def test_sizes_are_those_of_the_model(table, name):
     assert list(row.values()) == [name, spec.family, *sizes, model.n_params]
 
 
-@pytest.mark.parametrize("name", SHIPPED)
+@pytest.mark.parametrize("name", EXAMPLES)
 def test_its_name_opens_it(name):
     assert run_cli(["tokens", "the cat eats", "--model", name]).status == 0

@@ -30,6 +30,9 @@ SURROUNDINGS = {
     "TTY_INTERACTIVE",
 }
 
+# What else a command needs to be given after its text.
+AFTER = {"explain": ["embeddings[0,0]"]}
+
 read_once = cache(load_tokenizer)  # takes half of a call
 
 
@@ -72,7 +75,7 @@ def run_cli(args, *, encoding="utf-8", env=None, stdin=b"", terminal=False):
         mock.patch.dict(os.environ, surroundings(env), clear=True),
         mock.patch("gptscope.model.load.load_tokenizer", read_once),
     ):
-        status = app.run(list(args))
+        status = app.run(words_of(args))
     out.flush()
     err.flush()
     return Result(status, out.buffer.getvalue(), err.buffer.getvalue().decode(encoding), encoding)
@@ -81,7 +84,7 @@ def run_cli(args, *, encoding="utf-8", env=None, stdin=b"", terminal=False):
 def spawn(args, *, encoding="utf-8", env=None, stdin=b""):
     """Call the program as a process of its own."""
     done = subprocess.run(
-        [sys.executable, "-m", "gptscope", *args],
+        [sys.executable, "-m", "gptscope", *words_of(args)],
         env=surroundings({"PYTHONIOENCODING": encoding, **(env or {})}),
         input=stdin,
         capture_output=True,
@@ -89,6 +92,22 @@ def spawn(args, *, encoding="utf-8", env=None, stdin=b""):
         check=False,
     )
     return Result(done.returncode, done.stdout, done.stderr.decode(encoding), encoding)
+
+
+def words_of(args):
+    """The arguments, with a command of two words as two."""
+    first, *rest = args or [""]
+    return [*first.split(), *rest] if first in app.COMMANDS else list(args)
+
+
+def text_commands():
+    """The commands that read a text."""
+    return [name for name in app.COMMANDS if any(p.name == "text" for p in app.loaded(name).params)]
+
+
+def on_text(command, text):
+    """The arguments that call a command on a text, whatever that looks like."""
+    return [command, "--", text, *AFTER.get(command, [])]
 
 
 def surroundings(env):

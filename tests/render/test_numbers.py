@@ -46,7 +46,7 @@ def test_probabilities_in_a_grid_are_short():
         ([1e6], 0),
         ([0.5], 4),
         ([0.012], 5),
-        ([1e-20], 8),
+        ([1e-5], 8),
         ([0.0, -0.0], 2),
         ([], 2),
         ([math.nan, math.inf, 20.0], 2),
@@ -55,6 +55,11 @@ def test_probabilities_in_a_grid_are_short():
 def test_the_largest_has_four_significant_digits(values, digits):
     assert decimals(values) == digits
     assert number_format([None, *values]) == f"z.{digits}f"
+
+
+@pytest.mark.parametrize("largest", [1e-20, 9.9e-6])
+def test_what_is_next_to_nothing_is_written_in_powers_of_ten(largest):
+    assert number_format([0.0, largest / 3, None, -largest]) == "z.1e"
 
 
 @pytest.mark.parametrize("kind", ["signed", "length"])

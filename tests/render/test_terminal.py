@@ -369,7 +369,7 @@ def test_facts_stand_in_line():
 
 
 def test_text_in_facts_keeps_its_lines():
-    assert lines(Facts("", ((Column("text"), "one\ntwo\x1b"),))) == ["text  one", "two<0x1B>"]
+    assert lines(Facts("", ((Column("text"), "one\ntwo\x1b"),))) == ["text  one", "      two<0x1B>"]
 
 
 def test_a_note_is_wrapped_and_never_wider():

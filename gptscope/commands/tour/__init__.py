@@ -1,0 +1,111 @@
+"""Eleven cards: a text on its way through the model."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gptscope.commands.options import Source, Target, with_options
+from gptscope.commands.output import show
+from gptscope.commands.session import Run, start
+from gptscope.view import Column, Facts, View
+
+if TYPE_CHECKING:
+    from gptscope.commands.tour.card import Card
+
+
+class CardName(StrEnum):
+    """The cards in the order of the pass; each lives in a file of its name."""
+
+    inputs = "inputs"
+    embedding = "embedding"
+    position = "position"
+    add_and_norm = "add-and-norm"
+    masked_attention = "masked-attention"
+    feed_forward = "feed-forward"
+    repeated_blocks = "repeated-blocks"
+    final_norm = "final-norm"
+    linear = "linear"
+    softmax = "softmax"
+    output = "output"
+
+
+@with_options
+def command(
+    source: Source,
+    target: Target,
+    card: Annotated[
+        CardName | None, typer.Option("--card", help="This card alone.", show_default="all")
+    ] = None,
+) -> None:
+    """Eleven cards: a text on its way through the model, step by step.
+
+    gptscope tour "Lily wanted to play with her"
+
+    gptscope tour "Lily wanted to play with her" --card masked-attention
+
+    gptscope tour --model toy "the cat eats the fish"
+
+    Every card has the step in words, what is different in the paper of 2017 ("Attention is all you
+    need"),
+    the shapes, the formula, a line of Python, and the numbers of this very text.
+    """
+    run = start(source)
+    show(view(run, setup(source, run), card), target)
+
+
+def view(run: Run, lines: str, chosen: CardName | None) -> View:
+    """The sizes and all cards, or one card; then the lines that go before each line of Python."""
+    from gptscope.commands.tour.card import Pass
+
+    one = Pass(run)
+    cards: list[Any] = [] if chosen else [sizes(run)]
+    for number, name in enumerate(CardName, 1):
+        if chosen in (None, name):
+            cards += made(name, one).parts(number)
+    first = Facts("Each line of Python runs after these", ((Column("first"), lines),))
+    return View("tour", (*cards, first), **run.about)
+
+
+def made(name: CardName, p: Any) -> Card:  # noqa: ANN401
+    """The card of this name."""
+    module = import_module(f"gptscope.commands.tour.{name.name}")
+    card: Card = module.card(p)
+    return card
+
+
+def sizes(run: Run) -> Facts:
+    """The sizes of text and model, with the letters that the shapes use."""
+    s = run.model.spec
+    counts = (
+        ("tokens (T)", len(run.ids)),
+        ("numbers per token (d)", s.d_model),
+        ("blocks (L)", s.n_layers),
+        ("heads (H)", s.n_heads),
+        ("numbers per head (d_h)", s.d_head),
+        ("feed-forward width (F)", s.d_ff),
+        ("vocabulary (V)", s.n_vocab),
+        ("longest text", s.n_ctx),
+    )
+    return Facts("Sizes", tuple((Column(name, "count"), n) for name, n in counts))
+
+
+def setup(source: Source, run: Run) -> str:
+    """The lines of Python that load this model and run it on this text."""
+    dtype = "" if source.dtype == "float32" else f", {source.dtype!r}"
+    text = repr(source.text or run.text)
+    if source.file is not None and str(source.file) != "-":
+        text = f"open({str(Path(source.file))!r}, encoding='utf-8', newline='').read()"
+    ids = f"model.tokenizer.encode({text})" if run.text is not None else str(list(run.ids))
+    return "\n".join(
+        (
+            "import gptscope",
+            f"model = gptscope.load({source.model!r}{dtype})",
+            f"ids = {ids}",
+            "trace = gptscope.trace(model, ids)",
+        )
+    )

@@ -1,0 +1,54 @@
+"""Card 6: every token by itself."""
+
+from __future__ import annotations
+
+from gptscope.commands.tour.card import TOP, Card, Pass
+from gptscope.view import Column, Facts, Table
+
+EXACT = ("gelu", "gelu_python")
+COLUMNS = (Column("unit", "id"), Column("before", "signed"), Column("after", "signed"))
+
+
+def card(p: Pass) -> Card:
+    """The strongest units of the last token."""
+    s, t = p.spec, p.n_tokens
+    return Card(
+        title="Feed forward",
+        what=(
+            f"Now each token by itself: {s.d_ff:,} hidden units, each a weighted sum of its "
+            f"{s.d_model} numbers, bent by the activation; a second matrix sums them back to "
+            f"{s.d_model}."
+        ),
+        paper=f"There, the activation is max(0, x); {activation(s.activation)}",
+        shapes=(
+            f"[T, d] = [{t}, {s.d_model}] -> [T, F] = [{t}, {s.d_ff:,}] -> [T, d] = "
+            f"[{t}, {s.d_model}]"
+        ),
+        formula=f"{s.activation}(x W_1 + b_1) W_2 + b_2",
+        python="trace.layers[0].mlp_act[-1].argmax()",
+        values=strongest(p),
+    )
+
+
+def activation(name: str) -> str:
+    """What stands here in its place."""
+    if name == "relu":
+        return "here as well."
+    if name in EXACT:
+        return "here it is the exact GELU, x Phi(x), which falls smoothly."
+    if name.startswith("gelu"):
+        return "here it is GPT-2's GELU, x Phi(x) by its tanh form, which falls smoothly."
+    return f"here it is {name}."
+
+
+def strongest(p: Pass) -> tuple[Facts, Table]:
+    """How many units are on at the last token, and the strongest."""
+    import numpy as np
+
+    layer = p.trace.layers[0]
+    before, after = layer.mlp_hidden[-1], layer.mlp_act[-1]
+    order = np.argsort(-after, kind="stable")[:TOP]
+    on = (Column("units on", "count"), int((after > 0).sum()))
+    of = (Column("of", "count"), len(after))
+    rows = [(int(i), before[i], after[i]) for i in order]
+    return Facts(f"Layer 0, {p.last}", (on, of)), Table("The strongest", COLUMNS, rows)

@@ -1,0 +1,46 @@
+"""Card 8: one more norm, or none."""
+
+from __future__ import annotations
+
+from gptscope.commands.tour.card import Card, Pass
+from gptscope.commands.tour.norm import gain_and_shift, in_and_out, way
+
+
+def card(p: Pass) -> Card:
+    """The norm after the last block, where there is one."""
+    if p.model.ln_final is None:
+        return without(p)
+    done, math = way(p.spec)
+    python = gain_and_shift(p, "trace.layers[-1].output", "model.ln_final", p.model.ln_final)
+    return Card(
+        title="Final norm",
+        what=f"After the last block every list {done} once more, so that all are of one size.",
+        paper=(
+            "None there: each block ends with a norm. Where norms stand before the parts, as in "
+            "GPT-2, the sum at the end has none yet."
+        ),
+        shapes=f"{shape(p)} -> the same",
+        formula=math,
+        python=python.replace("trace.layers[0].ln1", "trace.ln_final"),
+        values=(in_and_out(p, "ln_final"),),
+    )
+
+
+def without(p: Pass) -> Card:
+    """The card of a model that has none."""
+    last = p.spec.n_layers - 1
+    why = ": the block ends with one" if p.spec.wiring == "post_norm" else ""
+    return Card(
+        title="Final norm: none",
+        what=f"This model has no norm after the last block{why}.",
+        paper="None there either. GPT-2, which norms before each part, needs one at the end.",
+        shapes=f"{shape(p)}, unchanged",
+        formula="x = x",
+        python="trace.layers[-1].output",
+        values=(in_and_out(p, f"layers.{last}.ln2"),),
+    )
+
+
+def shape(p: Pass) -> str:
+    """Of the residual stream."""
+    return f"[T, d] = [{p.n_tokens}, {p.spec.d_model}]"

@@ -1,0 +1,50 @@
+"""What the two cards on norms share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gptscope.commands.norms import SPREAD
+from gptscope.view import Column
+
+if TYPE_CHECKING:
+    from gptscope.commands.tour.card import Pass
+    from gptscope.model.spec import Spec
+    from gptscope.model.weights import Norm
+    from gptscope.view import Table
+
+
+def way(s: Spec) -> tuple[str, str]:
+    """What the norm of this model does, in words and as a formula."""
+    if s.norm == "rms_norm":
+        return (
+            "is brought to a root mean square of 1 (RMS norm), then multiplied by a learned gain,",
+            "Norm(x) = x / sqrt(mean(x^2) + eps) * gain",
+        )
+    return (
+        "is brought to mean 0 and standard deviation 1, then given a learned gain and shift,",
+        "Norm(x) = (x - mean) / sqrt(variance + eps) * gain + shift",
+    )
+
+
+def gain_and_shift(p: Pass, read: str, weights: str, norm: Norm) -> str:
+    """The line of Python that gives what the norm gives."""
+    eps = "" if p.spec.norm_eps == 1e-5 else ", model.spec.norm_eps"
+    if p.spec.norm == "rms_norm":
+        return f"trace.layers[0].ln1.normalized * {weights}.gain"
+    shift = "0" if norm.shift is None else f"{weights}.shift"
+    return f"gptscope.layer_norm({read}, {weights}.gain, {shift}{eps})"
+
+
+def in_and_out(p: Pass, name: str) -> Table:
+    """Mean and spread of each token's list before the norm and once normalised."""
+    from gptscope.analysis.norms import statistics
+
+    spread = SPREAD[p.spec.norm]
+    columns = (
+        Column("mean in", "signed"),
+        Column(f"{spread} in", "length"),
+        Column("mean normalized", "signed"),
+        Column(f"{spread} normalized", "length"),
+    )
+    return p.table(columns, (row[:4] for row in statistics(p.trace, name)))

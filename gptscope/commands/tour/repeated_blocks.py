@@ -1,0 +1,47 @@
+"""Card 7: the same two parts again and again."""
+
+from __future__ import annotations
+
+from gptscope.commands.tour.card import Card, Pass
+from gptscope.view import Column, Table
+
+COLUMNS = (
+    Column("layer", "id"),
+    Column("length in", "length"),
+    Column("attention adds", "length"),
+    Column("feed forward adds", "length"),
+    Column("length out", "length"),
+)
+
+
+def card(p: Pass) -> Card:
+    """How long the last token's list is through the blocks, and what each adds."""
+    s, t = p.spec, p.n_tokens
+    times = "once" if s.n_layers == 1 else f"{s.n_layers} times"
+    return Card(
+        title="Repeated blocks",
+        what=(
+            f"Attention and feed forward together are a block, and it comes {times}, each with "
+            "weights of its own. One list per token runs through them all, the residual stream: "
+            "every part reads it, and adds to it."
+        ),
+        paper=(
+            "There, 6 blocks read one text and 6 others write the translation; a GPT has one "
+            "stack: 12 blocks in the smallest GPT-2, 48 in the largest."
+        ),
+        shapes=f"[T, d] = [{t}, {s.d_model}] through L = {s.n_layers} blocks, always the same",
+        formula="x = block_(L-1)(... block_1(block_0(x)))",
+        python="[float((layer.output[-1] ** 2).sum() ** 0.5) for layer in trace.layers]",
+        values=(Table(f"Lengths of {p.last}", COLUMNS, list(rows(p))),),
+    )
+
+
+def rows(p: Pass) -> list[tuple[float, ...]]:
+    """Lengths of the last token's list, block by block."""
+    from gptscope.analysis.lengths import lengths
+
+    keys = ("input", "attn_out", "mlp_out", "output")
+    return [
+        (i, *(float(lengths(getattr(layer, key)[-1])) for key in keys))
+        for i, layer in enumerate(p.trace.layers)
+    ]
