@@ -31,6 +31,13 @@ SOURCES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 Value = tuple[str, int | None]  # key and layer
 
 
+def sources(trace: Trace, part: str, layer: int | None) -> list[Value]:
+    """The values whose sum a part reads: `attention`, `mlp`, `ln1`, `ln2`, `ln_final`."""
+    if part == "ln_final":
+        return [("output", trace.spec.n_layers - 1)]
+    return [(key, layer) for key in SOURCES[trace.spec.wiring][part]]
+
+
 def summands(trace: Trace, key: str, layer: int | None) -> list[Value]:
     """The parts whose sum this is, from the embeddings on, in the order of the pass.
 
@@ -43,9 +50,7 @@ def summands(trace: Trace, key: str, layer: int | None) -> list[Value]:
     if key == "embeddings":
         tables = ("token_embeddings", "position_embeddings")
         return [(table, None) for table in tables if (table, None) in trace.values]
-    if key == "ln_final":
-        return summands(trace, "output", trace.spec.n_layers - 1)
-    sources = SOURCES[trace.spec.wiring].get(key)
-    if sources is None:  # a value of its own, not a sum
+    keys = SOURCES[trace.spec.wiring].get(key)
+    if keys is None:  # a value of its own, not a sum
         return [(key, layer)]
-    return [value for source in sources for value in summands(trace, source, layer)]
+    return [value for one in keys for value in summands(trace, one, layer)]

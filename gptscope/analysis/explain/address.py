@@ -36,18 +36,11 @@ class Wanted:
         Raises:
             UsageError: it has no such layer.
         """
-        stream = (
-            "*embeddings",
-            "attn_out",
-            "mlp_out",
-            "ln1.out",
-            "ln2.out",
-            "ln_final.*",
-            "logits",
-        )
+        parts = ("*embeddings", "attn_out", "mlp_out", "ln1.out", "ln2.out")
+        last = (f"layers.{spec.n_layers - 1}.output", "ln_final.*", "logits")
         if self.layer is None:
-            return stream
-        return (*stream, f"layers.{check_index('layer', self.layer, spec.n_layers)}.*")
+            return parts + last
+        return (*parts, f"layers.{check_index('layer', self.layer, spec.n_layers)}.*")
 
 
 def read(address: str) -> Wanted:

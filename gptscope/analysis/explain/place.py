@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gptscope.analysis.explain.records import Sum, plus, products
-from gptscope.analysis.wiring import summands
+from gptscope.analysis.wiring import sources
 from gptscope.engine.hook_points import BY_KEY
 
 if TYPE_CHECKING:
@@ -58,8 +58,10 @@ class Place:
 
     def read(self, part: str) -> Array:
         """What `attention`, `mlp`, `ln1`, `ln2` or `ln_final` reads, [T, d]: a sum of values."""
-        parts = summands(self.trace, part, self.layer)
-        return sum(self.trace.values[value].astype(np.float64) for value in parts)  # type: ignore[return-value]
+        read = sources(self.trace, part, self.layer)
+        values = [self.trace[BY_KEY[key].name.format(l=layer)] for key, layer in read]
+        total: Array = np.sum(values, axis=0, dtype=np.float64)
+        return total
 
 
 def dot(p: Place, x: Array, w: Linear, axis: str = "dimension") -> Sum:

@@ -11,6 +11,7 @@ from gptscope.analysis.explain.norms import norm_out
 from gptscope.analysis.explain.records import Part, Step, Sum, Term
 from gptscope.analysis.wiring import summands
 from gptscope.engine.hook_points import BY_KEY
+from gptscope.model.positions import BASE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,8 +32,8 @@ def position_row(p: Place) -> Iterator[Part]:
     """
     (t, i), d = p.at, p.model.spec.d_model
     if p.model.spec.positions == "sinusoidal":
-        divisor = 10_000.0 ** ((i - i % 2) / d)
-        yield Step("divisor", f"10000^({i - i % 2}/{d})", divisor)
+        divisor = BASE ** ((i - i % 2) / d)
+        yield Step("divisor", f"{BASE:g}^({i - i % 2}/{d})", divisor)
         yield Step("angle", f"{t} / divisor", t / divisor)
         wave, name = (np.cos, "cos") if i % 2 else (np.sin, "sin")
         yield Step("position", f"{name}(angle)", float(wave(t / divisor)))
@@ -48,6 +49,6 @@ def stream(p: Place) -> Iterator[Part]:
         yield from norm_out(replace(p, key=first, layer=layer))
         return
     names = [BY_KEY[key].name.format(l=where) for key, where in parts]
-    values = [float(p.trace.values[part][p.at]) for part in parts]
+    values = [float(p.trace[name][p.at]) for name in names]
     terms = tuple(Term(name, value) for name, value in zip(names, values, strict=True))
     yield Sum(p.full(p.key), "part", terms, p.number())

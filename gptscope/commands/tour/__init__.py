@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from enum import StrEnum
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -97,13 +96,16 @@ def sizes(run: Run) -> Facts:
 def setup(source: Source, run: Run) -> str:
     """The lines of Python that load this model and run it on this text."""
     dtype = "" if source.dtype == "float32" else f", {source.dtype!r}"
-    text = repr(source.text or run.text)
+    modules, text = "gptscope", repr(run.text)
     if source.file is not None and str(source.file) != "-":
-        text = f"open({str(Path(source.file))!r}, encoding='utf-8', newline='').read()"
+        modules, text = (
+            "gptscope, pathlib",
+            f"pathlib.Path({str(source.file)!r}).read_bytes().decode()",
+        )
     ids = f"model.tokenizer.encode({text})" if run.text is not None else str(list(run.ids))
     return "\n".join(
         (
-            "import gptscope",
+            f"import {modules}",
             f"model = gptscope.load({source.model!r}{dtype})",
             f"ids = {ids}",
             "trace = gptscope.trace(model, ids)",

@@ -27,13 +27,14 @@ def card(p: Pass) -> Card:
     """The first norm of the first block."""
     s, t = p.spec, p.n_tokens
     when, paper, formula = WHEN[s.wiring]
-    done, math = way(s)
+    first = p.model.blocks[0].ln1
+    done, math = way(s, first)
     return Card(
         title="Add and norm",
         what=f"Each list of {s.d_model} numbers {done} {when}.",
         paper=paper,
         shapes=f"[T, d] = [{t}, {s.d_model}] -> the same",
         formula=f"{formula}; {math}",
-        python=gain_and_shift(p, READ[s.wiring], "model.blocks[0].ln1", p.model.blocks[0].ln1),
+        python=gain_and_shift(p, READ[s.wiring], "model.blocks[0].ln1", first),
         values=(in_and_out(p, "layers.0.ln1"),),
     )

@@ -24,10 +24,18 @@ def card(p: Pass) -> Card:
             f"[T, d] = [{t}, {s.d_model}] -> [T, F] = [{t}, {s.d_ff:,}] -> [T, d] = "
             f"[{t}, {s.d_model}]"
         ),
-        formula=f"{s.activation}(x W_1 + b_1) W_2 + b_2",
+        formula=formula(p),
         python="trace.layers[0].mlp_act[-1].argmax()",
         values=strongest(p),
     )
+
+
+def formula(p: Pass) -> str:
+    """With the biases that this model has."""
+    mlp, name = p.model.blocks[0].mlp, p.spec.activation
+    first = "x W_1" if mlp.up.bias is None else "x W_1 + b_1"
+    second = "W_2" if mlp.down.bias is None else "W_2 + b_2"
+    return f"{name}({first}) {second}"
 
 
 def activation(name: str) -> str:

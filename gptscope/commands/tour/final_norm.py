@@ -10,7 +10,7 @@ def card(p: Pass) -> Card:
     """The norm after the last block, where there is one."""
     if p.model.ln_final is None:
         return without(p)
-    done, math = way(p.spec)
+    done, math = way(p.spec, p.model.ln_final)
     python = gain_and_shift(p, "trace.layers[-1].output", "model.ln_final", p.model.ln_final)
     return Card(
         title="Final norm",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from gptscope.commands.tour.card import TOKENS, Card, Pass
 from gptscope.view import Grid
 
@@ -28,12 +30,19 @@ def card(p: Pass) -> Card:
             else "The paper's encoder reads so; its decoder, and every GPT, hides what comes later."
         ),
         shapes=f"q, k, v {shape}; weights [H, T, T] = [{s.n_heads}, {t}, {t}]",
-        formula="weights = softmax(q k' / sqrt(d_h)"
-        + (" + mask); " if s.causal else "); ")
-        + "head = weights v; out = heads W_o + b",
+        formula=formula(p),
         python="trace.layers[0].heads[0].weights",
         values=(grid(p),),
     )
+
+
+def formula(p: Pass) -> str:
+    """With the scale, the mask and the bias that this model has."""
+    w, usual = p.model.blocks[0].attention, p.spec.d_head**-0.5
+    scale = " / sqrt(d_h)" if math.isclose(w.scale, usual) else f" * {w.scale:g}"
+    mask = " + mask" if p.spec.causal else ""
+    bias = "" if w.out.bias is None else " + b"
+    return f"weights = softmax(q k'{scale}{mask}); head = weights v; out = heads W_o{bias}"
 
 
 def grid(p: Pass) -> Grid:

@@ -14,17 +14,24 @@ if TYPE_CHECKING:
     from gptscope.view import Table
 
 
-def way(s: Spec) -> tuple[str, str]:
-    """What the norm of this model does, in words and as a formula."""
-    if s.norm == "rms_norm":
-        return (
-            "is brought to a root mean square of 1 (RMS norm), then multiplied by a learned gain,",
-            "Norm(x) = x / sqrt(mean(x^2) + eps) * gain",
-        )
-    return (
-        "is brought to mean 0 and standard deviation 1, then given a learned gain and shift,",
-        "Norm(x) = (x - mean) / sqrt(variance + eps) * gain + shift",
-    )
+WAYS = {
+    "layer_norm": (
+        "is brought to mean 0 and standard deviation 1",
+        "Norm(x) = (x - mean) / sqrt(variance + eps)",
+    ),
+    "rms_norm": (
+        "is brought to a root mean square of 1 (RMS norm)",
+        "Norm(x) = x / sqrt(mean(x^2) + eps)",
+    ),
+}
+
+
+def way(s: Spec, norm: Norm) -> tuple[str, str]:
+    """What this norm does, in words and as a formula."""
+    first, formula = WAYS[s.norm]
+    if norm.shift is None:
+        return f"{first}, then multiplied by a learned gain,", f"{formula} * gain"
+    return f"{first}, then given a learned gain and shift,", f"{formula} * gain + shift"
 
 
 def gain_and_shift(p: Pass, read: str, weights: str, norm: Norm) -> str:

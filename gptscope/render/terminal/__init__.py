@@ -12,7 +12,7 @@ from rich.text import Text
 from gptscope.glyphs import visible
 from gptscope.render.fed import fed
 from gptscope.render.numbers import formatter
-from gptscope.render.terminal.cells import LABEL, title
+from gptscope.render.terminal.cells import title
 from gptscope.render.terminal.grids import grid
 from gptscope.render.terminal.tables import table
 from gptscope.view import Facts, Grid, Note, Part, Table, View
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from gptscope.render.screen import Screen
 
+ROOM = 40  # cells that words beside a name should have
 ASCII = str.maketrans({"·": "_", "↵": "$", "⇥": ">", "█": "#", "▌": "|", "…": "~", "─": "-"})
 
 
@@ -76,12 +77,16 @@ def pieces(part: Part, to: Console, screen: Screen) -> Iterator[RenderableType]:
 
 
 def facts(part: Facts, to: Console) -> Iterator[RenderableType]:
-    """Name and value, one a line; words that do not fit go on under their beginning."""
+    """Name and value, one a line; words that do not fit go on below, under their beginning."""
     yield from title(part.title)
     names = [visible(column.name) for column, _ in part.pairs]
     wide = max(map(cell_len, names))
     for name, (column, value) in zip(names, part.pairs, strict=True):
         number = formatter(column.kind, [value])
         shown = visible(value, keep="\n") if isinstance(value, str) else number(value)
-        for i, line in enumerate(Text(shown).wrap(to, max(to.width - wide - 2, LABEL))):
-            yield Text(f"{set_cell_size('' if i else name, wide)}  ") + line
+        beside, first = wide + 2, name
+        if to.width - beside < ROOM and cell_len(shown) > to.width - beside:  # a narrow screen
+            yield Text(name)
+            beside, first = 2, ""
+        for i, line in enumerate(Text(shown).wrap(to, to.width - beside)):
+            yield Text(set_cell_size("" if i else first, beside)) + line

@@ -1,0 +1,263 @@
+import importlib
+import re
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import gptscope
+from gptscope.commands.tour import CardName
+from tests.helpers.cli import SENTENCE, asked, parts, rows, run_cli, spawn
+from tests.helpers.folders import CASES, GOLDEN, ids_of
+
+FACTS = ["what", "2017 paper", "shapes", "formula", "python"]
+TITLES = [
+    "Inputs",
+    "Embedding",
+    "Position",
+    "Add and norm",
+    "Masked attention",
+    "Feed forward",
+    "Repeated blocks",
+    "Final norm",
+    "Linear",
+    "Softmax",
+    "Output",
+]
+TOURS = {
+    "tiny": [SENTENCE],
+    "toy": ["--model", "toy", "the cat eats the fish and"],
+    "one token": ["A"],
+    "float64": ["--dtype", "float64", SENTENCE],
+} | {
+    case: ["--model", str(GOLDEN / case), "--ids", ",".join(map(str, ids_of(case)))]
+    for case in CASES
+}
+
+
+@pytest.fixture(scope="module", params=TOURS)
+def tour(request):
+    return asked("tour", *TOURS[request.param])
+
+
+@pytest.fixture(scope="module")
+def named(tour):
+    return scope(tour)
+
+
+def scope(tour):
+    names = {}
+    exec(tour["parts"][-1]["facts"]["first"], names)  # noqa: S102 - what the program prints
+    return names
+
+
+def cards(tour):
+    found = {}
+    for part in tour["parts"][1:-1]:
+        if part["kind"] == "facts" and list(part["facts"]) == FACTS:
+            found[list(CardName)[len(found)]] = [part]
+        else:
+            list(found.values())[-1].append(part)
+    return found
+
+
+def values(tour, card):
+    return cards(tour)[card][-1]
+
+
+def python(tour, card, names):
+    return eval(cards(tour)[card][0]["facts"]["python"], names)  # noqa: S307 - the same
+
+
+def test_eleven_cards_in_the_order_of_the_pass():
+    tour = asked("tour", SENTENCE)
+    titles = [card[0]["title"] for card in cards(tour).values()]
+    assert titles == [f"{n}. {title}" for n, title in enumerate(TITLES, 1)]
+    assert len(CardName) == 11
+
+
+def test_sizes(tour):
+    model = tour["model"]
+    assert tour["parts"][0]["facts"] == {
+        "tokens (T)": len(tour["input"]["ids"]),
+        "numbers per token (d)": model["d_model"],
+        "blocks (L)": model["n_layers"],
+        "heads (H)": model["n_heads"],
+        "numbers per head (d_h)": model["d_head"],
+        "feed-forward width (F)": model["d_ff"],
+        "vocabulary (V)": model["n_vocab"],
+        "longest text": model["n_ctx"],
+    }
+
+
+def test_every_card_lives_in_a_file_of_its_name():
+    for name in CardName:
+        assert importlib.import_module(f"gptscope.commands.tour.{name.name}").card.__doc__
+        assert name.value == name.name.replace("_", "-")
+
+
+@pytest.mark.parametrize("name", CardName)
+def test_one_card_alone(name):
+    tour = asked("tour", SENTENCE)
+    *card, first = parts("tour", SENTENCE, "--card", name)
+    assert card == cards(tour)[name]
+    assert first == tour["parts"][-1]
+
+
+def test_card_names_are_completed_by_the_shell():
+    env = {
+        "_GPTSCOPE_COMPLETE": "complete_bash",
+        "COMP_WORDS": "gptscope tour --card fi",
+        "COMP_CWORD": "3",
+    }
+    assert spawn([], env=env).text.split() == ["final-norm"]
+
+
+def test_every_line_of_python_runs(tour, named):
+    for name in cards(tour):
+        assert python(tour, name, named) is not None
+
+
+def test_python_gives_what_the_cards_show(tour, named):
+    n = min(len(tour["input"]["ids"]), 6)
+    trace = named["trace"]
+
+    def numbers(card):
+        keep = re.compile("number")
+        return [[v for k, v in row.items() if keep.match(k)] for row in values(tour, card)["rows"]]
+
+    def run(card):
+        return python(tour, CardName[card], named)
+
+    assert_allclose(numbers(CardName.embedding), run("embedding")[:n, :4], rtol=1e-6)
+    assert_allclose(numbers(CardName.position)[-1], run("position")[-1][:4], rtol=1e-6)
+    ln1 = trace["layers.0.ln1.out"]
+    assert_allclose(run("add_and_norm"), ln1, rtol=1e-4, atol=1e-5)
+    grid = values(tour, CardName.masked_attention)["values"]
+    seen = np.array([[np.nan if v is None else v for v in row] for row in grid])
+    expected = run("masked_attention")[:n, :n]
+    assert_allclose(np.nan_to_num(seen), expected, rtol=1e-6)
+    assert values(tour, CardName.feed_forward)["rows"][0]["unit"] == run("feed_forward")
+    lengths = [row["length out"] for row in values(tour, CardName.repeated_blocks)["rows"]]
+    assert_allclose(lengths, run("repeated_blocks"), rtol=1e-5)
+    assert_allclose(run("linear"), trace.logits[-1], rtol=1e-4, atol=1e-5)
+    top = values(tour, CardName.linear)["rows"]
+    assert_allclose(
+        [row["logit"] for row in top], np.sort(run("linear"))[::-1][: len(top)], rtol=1e-5
+    )
+    chances = cards(tour)[CardName.softmax][1]["rows"]
+    assert_allclose(
+        [row["probability"] for row in chances],
+        np.sort(run("softmax"))[::-1][: len(top)],
+        rtol=1e-5,
+    )
+    assert run("output") == top[0]["id"]
+
+
+def test_python_of_the_last_norm(tour, named):
+    card = cards(tour)[CardName.final_norm][0]
+    out = python(tour, CardName.final_norm, named)
+    model, trace = named["model"], named["trace"]
+    if model.ln_final is None:
+        assert card["title"] == "8. Final norm: none"
+        np.testing.assert_array_equal(out, trace.layers[-1].output)
+    else:
+        assert_allclose(out, trace.ln_final.out, rtol=1e-4, atol=1e-5)
+
+
+def test_means_and_spreads_are_those_of_the_lists(tour, named):
+    norm, trace = values(tour, CardName.add_and_norm), named["trace"]
+    read = trace.layers[0].input
+    if trace.spec.wiring == "post_norm":
+        read = read + trace.layers[0].attn_out
+    means = [row["mean in"] for row in norm["rows"]]
+    assert_allclose(means, read.mean(-1)[: len(means)], rtol=1e-3, atol=1e-6)
+
+
+def test_what_is_not_shown_is_said(tour):
+    n = len(tour["input"]["ids"])
+    table = values(tour, CardName.inputs)
+    assert table["title"] == ("" if n <= 6 else f"The first 6 of {n} tokens")
+    assert len(table["rows"]) == min(n, 6)
+
+
+def text_of(case, card):
+    facts = cards(asked("tour", *TOURS[case]))[card][0]
+    return " ".join([facts["title"], *facts["facts"].values()])
+
+
+@pytest.mark.parametrize(
+    ("case", "card", "words"),
+    [
+        ("tiny", "position", "learned row"),
+        ("toy", "position", "It has no parameters"),
+        ("toy-rotary", "position", "queries and keys are turned"),
+        ("toy-unmasked", "position", "this model cannot tell orders apart"),
+        ("tiny", "embedding", "As there, the same table"),
+        ("toy-rotary", "embedding", "this model has another"),
+        ("tiny", "linear", "the token table again"),
+        ("toy-rotary", "linear", "not the token table (untied)"),
+        ("toy-rotary", "add_and_norm", "root mean square"),
+        ("toy-rotary", "add_and_norm", "then multiplied by a learned gain"),
+        ("toy-post", "add_and_norm", "Norm(x + Part(x))"),
+        ("toy-post", "final_norm", "the block ends with one"),
+        ("toy-unmasked", "masked_attention", "This model has no mask"),
+        ("toy-post", "feed_forward", "relu(x W_1 + b_1) W_2 + b_2"),
+        ("nanogpt", "feed_forward", "gelu(x W_1) W_2"),
+        ("toy", "feed_forward", "exact GELU"),
+        ("tiny", "feed_forward", "tanh form"),
+        ("gpt2-unscaled", "masked_attention", "softmax(q k' * 1 + mask)"),
+        ("nanogpt", "add_and_norm", "sqrt(variance + eps) * gain"),
+    ],
+)
+def test_the_words_follow_the_model(case, card, words):
+    assert words in text_of(case, CardName[card])
+
+
+def test_an_unmasked_model_is_not_said_to_hide_anything():
+    assert "hidden, so" not in text_of("toy-unmasked", CardName.masked_attention)
+    assert "mask)" not in text_of("toy-unmasked", CardName.masked_attention)
+
+
+def test_the_likeliest_tokens_follow(tiny):
+    ids = tiny.tokenizer.encode(SENTENCE)
+    shown = values(asked("tour", SENTENCE), CardName.output)
+    assert [row["id"] for row in shown["rows"]] == list(
+        gptscope.generate(tiny, ids, 6, temperature=0).ids
+    )
+
+
+def test_a_full_context_has_no_room():
+    ids = ",".join(["1"] * 18)
+    shown = cards(asked("tour", "--model", "toy", "--ids", ids))[CardName.output]
+    assert shown[-1]["text"] == (
+        "The text is as long as this model can read: 18 tokens, no room for more"
+    )
+
+
+def test_a_text_from_a_file_is_opened_again(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a 'b'.txt").write_bytes("caf\u00e9\r\n".encode())
+    tour = asked("tour", "--file", "a 'b'.txt")
+    assert scope(tour)["ids"] == tour["input"]["ids"]
+
+
+def test_standard_input_is_given_as_ids():
+    result = run_cli(["tour", "--file", "-", "--format", "csv"], stdin=b"Lily ran")
+    assert "encode('Lily ran')" in result.text
+
+
+@pytest.mark.parametrize("text", ["'\"\n\t\\", "\u202ex\x1b[0m", "it's \U0001f600"])
+def test_a_strange_text_is_written_as_python(text):
+    tour = asked("tour", "--", text)
+    assert scope(tour)["ids"] == tour["input"]["ids"]
+    first = tour["parts"][-1]["facts"]["first"]
+    assert first.isprintable() or set(first) - set(first.replace("\n", "")) == {"\n"}
+
+
+def test_softmax_counts_the_rest():
+    table, rest = cards(asked("tour", SENTENCE))[CardName.softmax][1:]
+    assert rest["facts"]["all others"] == 4096 - 5
+    total = sum(row["probability"] for row in table["rows"]) + rest["facts"]["their probability"]
+    assert total == pytest.approx(1)
+    assert rows(table)[0][0] == " toys"
