@@ -22,7 +22,10 @@ SENTENCE = "Lily wanted to play with her"
 PICTURES = {
     "attention": f'attention "{SENTENCE}" --layer 0 --head 0',
     "embeddings": f'embeddings "{SENTENCE}"',
+    "explain": f'explain "{SENTENCE}" "layers.0.heads.0.weights[5,0]"',
     "next": f'next "{SENTENCE}"',
+    "positions": "positions --model toy",
+    "tour": f'tour "{SENTENCE}" --card masked-attention',
 }
 
 
@@ -64,7 +67,7 @@ def command_section(name: str) -> str:
 def option_row(param: Any) -> str:  # noqa: ANN401
     """One row of the table of options."""
     names = ", ".join(f"`{name}`" for name in param.opts)
-    names = "`TEXT`" if param.param_type_name == "argument" else names
+    names = f"`{param.name.upper()}`" if param.param_type_name == "argument" else names
     default = (
         ""
         if param.default is None or param.default is False

@@ -7,6 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from gptscope.analysis.explain import explain
+    from gptscope.analysis.explain.records import Explanation
     from gptscope.engine.generate import Generation, generate
     from gptscope.engine.hook_points import HOOK_POINTS
     from gptscope.engine.lesson import causal_attention, layer_norm
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Explanation": "analysis.explain.records",
     "HOOK_POINTS": "engine.hook_points",
     "Generation": "engine.generate",
     "GptscopeError": "errors",
@@ -31,6 +34,7 @@ _HOMES = {
     "UsageError": "errors",
     "causal_attention": "engine.lesson",
     "create_rng": "engine.sampling",
+    "explain": "analysis.explain",
     "gelu": "engine.ops",
     "generate": "engine.generate",
     "layer_norm": "engine.lesson",
@@ -45,6 +49,7 @@ _HOMES = {
 
 __all__ = [
     "HOOK_POINTS",
+    "Explanation",
     "Generation",
     "GptscopeError",
     "Model",
@@ -53,6 +58,7 @@ __all__ = [
     "UsageError",
     "causal_attention",
     "create_rng",
+    "explain",
     "gelu",
     "generate",
     "layer_norm",

@@ -19,7 +19,7 @@ INSIDE = {
     "commands": "errors glyphs tokens view model engine analysis render",
     "app": "errors glyphs __version__",
     "__main__": "app",
-    "__init__": "errors engine model",
+    "__init__": "errors engine model analysis",
 }
 OUTSIDE = {
     "numpy": "view model engine analysis commands",

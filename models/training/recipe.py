@@ -1,6 +1,6 @@
 """Which optimizer moves which weights, and how fast at each step."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from torch import nn
@@ -36,9 +36,16 @@ def optimizers(model: nn.Module) -> list[Optimizer]:
     return at_full_rate(Muon(matrices, lr=0.02, momentum=0.95, weight_decay=0.05), adam)
 
 
-def adam_alone(model: nn.Module, lr: float, decay: float) -> list[Optimizer]:
-    """AdamW for all weights: enough where the matrices are of width 8."""
-    return at_full_rate(AdamW(model.parameters(), lr, BETAS, weight_decay=decay, fused=True))
+def adam_alone(
+    model: nn.Module, lr: float, decay: float, decays: Mapping[str, float]
+) -> list[Optimizer]:
+    """AdamW for all weights, enough at width 8; those with a name in `decays` decay at its rate."""
+    by_decay: dict[float, list[nn.Parameter]] = {}
+    for name, weight in model.named_parameters():
+        own = next((rate for part, rate in decays.items() if part in name), decay)
+        by_decay.setdefault(own, []).append(weight)
+    found = [{"params": weights, "weight_decay": rate} for rate, weights in by_decay.items()]
+    return at_full_rate(AdamW(found, lr, BETAS, fused=True))
 
 
 def at_full_rate(*chosen: Optimizer) -> list[Optimizer]:

@@ -17,8 +17,11 @@ from training.stream import Place
 DESIGNS = {"toy": TOY, "toy-unmasked": replace(TOY, causal=False)}
 BATCH = 32
 RATE = 0.01
-DECAY = 0.03
-SMOOTHING = 0.001  # with the decay: no word is ever certain, and no number grows beyond need
+DECAY = 0.1
+DECAYS = {"attn.q": 0.5, "attn.k": 0.5, "tokens": 0.06, "ln_final": 0.15}  # of weights so named
+# With the decays: no word is ever certain, and no number grows so large that float32 rounds it
+# by more than some millionths.
+SMOOTHING = 0.003
 
 
 def sizes_of(grammar: Grammar) -> Sizes:
@@ -74,7 +77,7 @@ def trained(grammar: Grammar, name: str, steps: int, seed: int, device: torch.de
     torch.manual_seed(seed)
     model = GPT(sizes_of(grammar), DESIGNS[name]).to(device)
     stream = drawn_from(grammar, split(grammar)[0], seed)
-    run = Run(model, adam_alone(model, RATE, DECAY), smoothing=SMOOTHING)
+    run = Run(model, adam_alone(model, RATE, DECAY, DECAYS), smoothing=SMOOTHING)
     with token_bar(0, steps * stream.batch * stream.ctx, name) as bar:
         for _ in shown(run, stream, steps, bar):
             pass
