@@ -12,6 +12,7 @@ import pytest
 from safetensors.numpy import load_file
 
 import gptscope
+from gptscope.analysis.grammar import split, toy_grammar
 from gptscope.engine.erf import erf
 from gptscope.engine.ops import ACTIVATIONS
 from tests.helpers.close import REMADE, assert_close, scale
@@ -28,7 +29,7 @@ TINY = MODELS / "tiny"
 TOYS = ["toy", "toy-unmasked"]
 WORDS = "the cat eats the fish and the dog sees the bird but the bird eats the seed"
 TOY_TEXTS = ["words", *(f"{length} ids" for length in (1, 2, 7, 13, 18))]
-TOY_FLOAT32 = 7e-6  # absolute, for every value of the shipped toys
+TOY_FLOAT32 = 7e-6  # absolute, for every value of the toy on the sentences kept out of training
 HUGGING_FACE = ["gpt2", "gpt2-variant", "gpt2-unscaled"]
 STORY = """Once upon a time, there was a little girl named Lily. She had a red ball and a small dog.
 One day, Lily and her dog went to the park. "Look!" said Lily. "A big tree!" The dog ran to the
@@ -188,9 +189,19 @@ def test_shipped_toys_agree_with_the_twin(name, text, dtype):
     trace = gptscope.trace(model, ids)
     expected = twin.run(*twin_of(MODELS / name), ids)
     assert set(trace.names()) == set(expected)
-    allowed = TOY_FLOAT32 if dtype == "float32" else None
     for key, value in expected.items():
-        assert_close(key, trace[key], value.numpy(), dtype, allowed=allowed)
+        assert_close(key, trace[key], value.numpy(), dtype)
+
+
+def test_every_value_of_the_toy_on_every_sentence_kept_out_of_training():
+    model, (weights, settings) = gptscope.load("toy"), twin_of(MODELS / "toy")
+    grammar = toy_grammar()
+    kept_out = grammar.ids(list(split(grammar)[1]))
+    assert len(kept_out) == 3375
+    for ids in kept_out[:, :-1].tolist():
+        trace = gptscope.trace(model, ids)
+        for key, value in twin.run(weights, settings, ids).items():
+            assert_close(key, trace[key], value.numpy(), allowed=TOY_FLOAT32)
 
 
 @pytest.mark.parametrize(("length", "width"), [(18, 8), (40, 6), (1, 2), (300, 64)])

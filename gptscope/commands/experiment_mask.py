@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import math
-import signal
-import subprocess
 import sys
 import time
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from gptscope.commands.options import Target, with_options
 from gptscope.commands.output import show
-from gptscope.errors import GptscopeError, Status, UsageError
+from gptscope.commands.retraining import NAMES, check_free, folder_of
+from gptscope.errors import UsageError
 from gptscope.view import Column, Facts, Note, Table, View
 
 if TYPE_CHECKING:
@@ -27,8 +24,6 @@ if TYPE_CHECKING:
     from gptscope.analysis.mask import Drawn, Measured
     from gptscope.model.weights import Model
 
-NAMES = ("toy", "toy-unmasked")  # trained with the mask, and without
-NEEDED = ("torch", "tqdm")
 STEPS = 4000
 NEAR = 0.01  # nats per word: how close to the entropy the masked model should come
 SEEN = 0.01  # a chance below is not shown
@@ -93,55 +88,6 @@ def command(
     with folder_of(models, retrain, steps or STEPS, train_seed or 0) as folder:
         answer = view(folder, sentences, seed, str(models or origin))
     show(answer, target)
-
-
-def check_free(folder: Path) -> None:
-    """Refuse to train over models that are there.
-
-    Raises:
-        UsageError: there is one.
-    """
-    for path in (folder / name for name in NAMES):
-        if path.exists():
-            raise UsageError(f"{path} is there already", hint="--force overwrites it")
-
-
-@contextmanager
-def folder_of(models: Path | None, retrain: bool, steps: int, seed: int) -> Iterator[Path | None]:
-    """The folder that holds both models, or None where they are the shipped ones."""
-    if not retrain:
-        yield models
-    elif models is not None:
-        train(models, steps, seed)
-        yield models
-    else:
-        with TemporaryDirectory(prefix="gptscope-", ignore_cleanup_errors=True) as folder:
-            train(Path(folder), steps, seed)
-            yield Path(folder)
-
-
-def train(folder: Path, steps: int, seed: int) -> None:
-    """Train both models into a folder, in a process of its own that shows its progress.
-
-    Raises:
-        GptscopeError: a package is missing, or the training failed.
-        KeyboardInterrupt: it was interrupted.
-    """
-    from gptscope.model.shipped import shipped_folders
-
-    missing = [name for name in NEEDED if find_spec(name) is None]
-    if missing:
-        what = " and ".join(missing)
-        raise GptscopeError(f"--retrain needs {what}", hint='pip install "gptscope[train]"')
-    script = shipped_folders()[NAMES[0]].parent / "train_toy.py"
-    options = ["--out", str(folder), "--steps", str(steps), "--seed", str(seed)]
-    done = subprocess.run(  # noqa: S603 - the script beside the shipped models
-        [sys.executable, str(script), *options], stdout=subprocess.DEVNULL, check=False
-    )
-    if done.returncode in (Status.INTERRUPTED, -signal.SIGINT):
-        raise KeyboardInterrupt
-    if done.returncode:
-        raise GptscopeError(f"the training failed with exit status {done.returncode}")
 
 
 def view(folder: Path | None, count: int, seed: int, origin: str) -> View:
