@@ -5,6 +5,7 @@ from gptscope.app import COMMANDS
 from gptscope.commands.tour import CardName
 from tests.helpers.cli import run_cli
 from tests.helpers.folders import GOLDEN
+from tests.helpers.printed import without_noise
 
 TEXT = "Lily wanted to play"
 PICTURES = {
@@ -68,7 +69,7 @@ def picture(snapshot):
 def drawn(name, env):
     result = run_cli(PICTURES[name], env=env)
     assert result.status == 0
-    return "\n".join(line.rstrip() for line in result.lines)
+    return without_noise("\n".join(line.rstrip() for line in result.lines))
 
 
 def test_every_command_has_a_picture():

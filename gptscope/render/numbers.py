@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
 SIGNIFICANT = 4
 FIXED = 1e7  # from here on, fixed decimals would only be noise
-NOISE = 1e-5  # below it, rows of zeros
+ROUNDING = 1e-6  # below it, a number is what rounding left
+NOISE = 1e-5  # below it, fixed decimals would be rows of zeros
 
 
 def formatter(kind: Kind, values: Iterable[Any], grid: bool = False) -> Formatter:  # noqa: FBT001, FBT002
@@ -23,7 +24,7 @@ def formatter(kind: Kind, values: Iterable[Any], grid: bool = False) -> Formatte
         return Formatter(",d")
     if kind in ("signed", "length"):
         return Formatter(number_format(values))
-    return Formatter("g" if kind == "number" else "")
+    return Formatter("g", rounding=".0e") if kind == "number" else Formatter("")
 
 
 def number_format(values: Iterable[Any]) -> str:
@@ -33,7 +34,7 @@ def number_format(values: Iterable[Any]) -> str:
     if largest >= FIXED:
         return f".{SIGNIFICANT}g"
     if 0 < largest < NOISE:
-        return "z.1e"
+        return "+.1e"
     return f"z.{decimals(known)}f"
 
 
@@ -49,9 +50,12 @@ def decimals(values: Iterable[Any]) -> int:
 class Formatter:
     """Writes one number; None, which means that nothing is there, as a dash."""
 
-    def __init__(self, spec: str, least: float = 0.0) -> None:
-        """`spec` is a format specification of Python; below `least` a number is not zero."""
-        self._spec, self._least = spec, least
+    def __init__(self, spec: str, least: float = 0.0, rounding: str = "") -> None:
+        """`spec` and `rounding`, for what is next to nothing, are formats of Python.
+
+        Below `least` a number is not zero.
+        """
+        self._spec, self._least, self._rounding = spec, least, rounding
 
     def __call__(self, value: Any) -> str:  # noqa: ANN401
         """The number as text."""
@@ -59,4 +63,6 @@ class Formatter:
             return "-"
         if self._least and 0 < value < self._least:
             return f"<{self._least}"
+        if self._rounding and 0 < abs(value) < ROUNDING:
+            return format(value, self._rounding)
         return format(value, self._spec)

@@ -22,6 +22,8 @@ from gptscope.render.numbers import decimals, formatter, number_format
         ("id", -1, "-1"),
         ("number", 0.8, "0.8"),
         ("number", 40.0, "40"),
+        ("number", 1e-6, "1e-06"),
+        ("number", -1.23e-8, "-1e-08"),
         ("signed", -1.5, "-1.500"),
         ("length", 12.345, "12.35"),
     ],
@@ -59,7 +61,7 @@ def test_the_largest_has_four_significant_digits(values, digits):
 
 @pytest.mark.parametrize("largest", [1e-20, 9.9e-6])
 def test_what_is_next_to_nothing_is_written_in_powers_of_ten(largest):
-    assert number_format([0.0, largest / 3, None, -largest]) == "z.1e"
+    assert number_format([0.0, largest / 3, None, -largest]) == "+.1e"
 
 
 @pytest.mark.parametrize("kind", ["signed", "length"])
