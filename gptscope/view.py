@@ -63,6 +63,15 @@ class Grid:
 
 
 @dataclass(frozen=True, eq=False)
+class Sheet:
+    """Many grids of one kind, small, side by side in rows of `columns`: all heads of a model."""
+
+    title: str
+    grids: tuple[Grid, ...]
+    columns: int
+
+
+@dataclass(frozen=True, eq=False)
 class Facts:
     """A few named values."""
 
@@ -77,7 +86,7 @@ class Note:
     text: str
 
 
-Part = Table | Grid | Facts | Note
+Part = Table | Grid | Sheet | Facts | Note
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,6 +6,7 @@ A command takes a `Source` or a `Target`; `with_options` puts their fields on th
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from enum import StrEnum
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
@@ -42,6 +43,14 @@ class Source:
     )
 
 
+class Theme(StrEnum):
+    """The background that colours must be read on."""
+
+    auto = "auto"
+    dark = "dark"
+    light = "light"
+
+
 @dataclass(frozen=True)
 class Target:
     """How the answer is written, and where."""
@@ -55,6 +64,16 @@ class Target:
     ] = None
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False
     no_color: Annotated[bool, typer.Option("--no-color", help="Numbers without colours.")] = False
+    theme: Annotated[Theme, typer.Option(help="Colours for a dark or a light background.")] = (
+        Theme.auto
+    )
+    ascii: Annotated[bool, typer.Option("--ascii", help="Draw with plain characters.")] = False
+    width: Annotated[
+        int | None, typer.Option(min=20, help="Columns, in place of the terminal's own.")
+    ] = None
+    precision: Annotated[
+        int | None, typer.Option(min=1, max=17, help="Significant digits of numbers.")
+    ] = None
 
 
 Layer = Annotated[int, typer.Option("--layer", "-l", help="Which block, from 0; -1 is the last.")]

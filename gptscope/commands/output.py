@@ -26,11 +26,23 @@ def show(view: View, target: Target) -> None:
     fmt = chosen_format(target)
     to_file = target.output is not None or sys.stdout is None
     screen = Screen(UNBOUNDED) if to_file else screen_of(sys.stdout)
-    text = render(view, fmt, dataclasses.replace(screen, colours=not target.no_color))
+    text = render(view, fmt, as_asked(screen, target))
     if target.output is None:
         emit(text)
     else:
         write(target.output, text, force=target.force)
+
+
+def as_asked(screen: Screen, target: Target) -> Screen:
+    """The screen with what the options say of it."""
+    return dataclasses.replace(
+        screen,
+        width=target.width or screen.width,
+        unicode=screen.unicode and not target.ascii,
+        colours=not target.no_color,
+        light=screen.light if target.theme == "auto" else target.theme == "light",
+        precision=target.precision,
+    )
 
 
 def emit(text: str) -> None:

@@ -7,7 +7,7 @@ import io
 from typing import TYPE_CHECKING, Any
 
 from gptscope.glyphs import visible
-from gptscope.view import Column, Facts, Grid, Note, Part, Table, View
+from gptscope.view import Column, Facts, Grid, Note, Part, Sheet, Table, View
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,7 +19,7 @@ FORMULA = ("=", "+", "-", "@")  # a spreadsheet would compute a cell that begins
 
 def render(view: View, screen: Screen) -> str:  # noqa: ARG001
     """The parts that hold data; a title only where there are several."""
-    parts = [p for p in view.parts if not isinstance(p, Note)]
+    parts = [one for p in view.parts for one in flat(p)]
     text = io.StringIO()
     out = csv.writer(text, lineterminator="\n")
     for i, p in enumerate(parts):
@@ -31,7 +31,14 @@ def render(view: View, screen: Screen) -> str:  # noqa: ARG001
     return text.getvalue()
 
 
-def lines(p: Part) -> Iterator[list[Any]]:
+def flat(p: Part) -> tuple[Table | Grid | Facts, ...]:
+    """The parts that hold data; a sheet is its grids."""
+    if isinstance(p, Sheet):
+        return p.grids
+    return () if isinstance(p, Note) else (p,)
+
+
+def lines(p: Table | Grid | Facts) -> Iterator[list[Any]]:
     """The header and the rows of one part."""
     match p:
         case Table(_, columns, rows):

@@ -12,7 +12,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from gptscope import __version__
-from gptscope.view import Facts, Grid, Note, Part, Table, View
+from gptscope.view import Facts, Grid, Note, Part, Sheet, Table, View
 
 if TYPE_CHECKING:
     from gptscope.render.screen import Screen
@@ -45,6 +45,9 @@ def part(p: Part) -> dict[str, Any]:
         case Grid(title, rows, columns):
             sides = {"rows": list(rows), "columns": list(columns)}
             return {"kind": "grid", "title": title, **sides, "values": plain(p.cells())}
+        case Sheet(title, grids, columns):
+            inner = [part(one) for one in grids]
+            return {"kind": "sheet", "title": title, "columns": columns, "grids": inner}
         case Facts(title, pairs):
             facts = {column.name: plain(value) for column, value in pairs}
             return {"kind": "facts", "title": title, "facts": facts}

@@ -19,6 +19,8 @@ class Screen:
     terminal: bool = False
     unicode: bool = True
     colours: bool = True  # where the terminal has them
+    light: bool = False  # whether the background is
+    precision: int | None = None  # significant digits, where they were asked for
 
 
 def screen_of(stream: TextIO) -> Screen:

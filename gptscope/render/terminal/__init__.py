@@ -14,8 +14,9 @@ from gptscope.render.fed import fed
 from gptscope.render.numbers import formatter
 from gptscope.render.terminal.cells import title
 from gptscope.render.terminal.grids import grid
+from gptscope.render.terminal.sheets import sheet
 from gptscope.render.terminal.tables import table
-from gptscope.view import Facts, Grid, Note, Part, Table, View
+from gptscope.view import Facts, Grid, Note, Part, Sheet, Table, View
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,6 +71,8 @@ def pieces(part: Part, to: Console, screen: Screen) -> Iterator[RenderableType]:
             yield from table(part, to, screen)
         case Grid():
             yield from grid(part, to)
+        case Sheet():
+            yield from sheet(part, to, screen)
         case Facts():
             yield from facts(part, to)
         case Note():
