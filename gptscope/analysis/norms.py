@@ -27,7 +27,11 @@ def rms(x: Array) -> Array:
     return found
 
 
-SPREAD: Mapping[str, Callable[[Array], Array]] = {"layer_norm": std, "rms_norm": rms}
+# What a norm brings to 1: its name, and how it is measured.
+SPREAD: Mapping[str, tuple[str, Callable[[Array], Array]]] = {
+    "layer_norm": ("std", std),
+    "rms_norm": ("rms", rms),
+}
 
 
 def statistics(trace: Trace, name: str) -> Array:
@@ -37,7 +41,7 @@ def statistics(trace: Trace, name: str) -> Array:
     root mean square of an RMS norm. `name` is `layers.0.ln1`, `ln_final`, ...
     """
     normalized, out = trace[f"{name}.normalized"], trace[f"{name}.out"]
-    spread = SPREAD[trace.spec.norm]
+    _, spread = SPREAD[trace.spec.norm]
     if trace.spec.norm == "rms_norm":
         square = trace[f"{name}.mean_square"]
         mean, size = normalized.mean(-1) * np.sqrt(square + trace.spec.norm_eps), np.sqrt(square)

@@ -75,8 +75,8 @@ def command(
 
     gptscope experiment mask --retrain --train-seed 3
 
-    A grammar with known chances makes sentences of twelve words. Two models
-    learned them: one with the mask, which hides the words that are to be
+    A grammar with known chances makes sentences of 18 words, out of twelve
+    different ones. Two models learned them: one with the mask, which hides the words that are to be
     predicted; the other saw them. Both are measured on sentences that neither
     was trained on. Training both anew takes a minute, and needs PyTorch.
     """

@@ -14,7 +14,7 @@ from gptscope.commands.sampling import Temperature, TopK, TopP
 from gptscope.commands.session import Run, start
 from gptscope.errors import UsageError
 from gptscope.glyphs import token_glyphs
-from gptscope.view import Column, Facts, Table, View
+from gptscope.view import Column, Facts, Note, Table, View
 
 if TYPE_CHECKING:
     from gptscope.analysis.explain.records import Explanation, Softmax, Sum, Term
@@ -70,6 +70,8 @@ def command(
             "there is no address of a number", hint="for example layers.0.heads.0.weights[5,0]"
         )
     how, wanted = Sampling(temperature, top_k, top_p), read(address)
+    if how != Sampling() and wanted.point is not None:
+        raise UsageError("--temperature, --top-k and --top-p count for probabilities alone")
     run = start(source)
     trace = run.trace(*wanted.keep(run.model.spec))
     made = explain(run.model, trace, address, how)
@@ -90,14 +92,12 @@ def view(made: Explanation, run: Run, top: int) -> View:
                 steps.append((name, formula, value))
             case Sum():
                 parts.append(summed(part, run, top))
-                steps = [
-                    (part.name, "as the model has it", part.value),
-                    ("remainder", "that less the sum: rounding", part.remainder),
-                ]
+                steps = last_of_sum(part)
             case Softmax():
                 parts.append(shared(part, run, top))
                 steps = last_steps(part)
-    return View("explain", (*parts, Table("", STEPS, steps)), **run.about)
+    note = Note("Rounded for display; every digit is in --format json")
+    return View("explain", (*parts, Table("", STEPS, steps), note), **run.about)
 
 
 def facts(made: Explanation, run: Run) -> tuple[tuple[Column, Any], ...]:
@@ -129,10 +129,21 @@ def summed(made: Sum, run: Run, top: int) -> Table:
         rest = math.fsum(term.value for term in counted if term not in shown)
         rows.append((f"the other {len(counted) - len(shown)}", *blank, rest))
     rows += [("bias", *blank, term.value) for term in made.terms if term.name == "bias"]
-    rows.append(("sum", *blank, made.total))
+    rows.append(("sum", *blank, made.value))
     names = (*made.factors, "product" if made.factors else "value")
     columns = (Column(made.axis), *(Column(name, "signed") for name in names))
-    return Table(f"{made.name}: a sum of {len(made.terms)} terms", columns, rows)
+    counted_as = "the one term" if len(counted) == 1 else f"a sum of {len(counted)} terms"
+    return Table(f"{made.name}: {counted_as}, {made.source}", columns, rows)
+
+
+def last_of_sum(made: Sum) -> list[tuple[str, str, float]]:
+    """The sum itself, and what it leaves of the value that the model holds."""
+    if made.held is None or made.remainder is None:
+        return [(made.name, "the sum", made.value)]
+    return [
+        (made.name, "the sum", made.value),
+        ("remainder", "what the model has, less that: rounding", made.remainder),
+    ]
 
 
 def label(term: Term, made: Sum, run: Run) -> str:

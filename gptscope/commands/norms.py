@@ -14,9 +14,7 @@ from gptscope.view import Column, Note, Table, View
 
 if TYPE_CHECKING:
     from gptscope.engine.trace import Trace
-    from gptscope.model.weights import Norm
 
-SPREAD = {"layer_norm": "std", "rms_norm": "rms"}
 WEIGHTS = (
     Column("norm"),
     Column("which"),
@@ -66,7 +64,9 @@ def view(trace: Trace, run: Run, layer: int | None, token: int | None) -> View:
 
 def columns(run: Run) -> tuple[Column, ...]:
     """Mean and spread before, between and after."""
-    spread = SPREAD[run.model.spec.norm]
+    from gptscope.analysis.norms import SPREAD
+
+    spread, _ = SPREAD[run.model.spec.norm]
     numbers: list[Column] = []
     for stage in ("in", "normalized", "out"):
         numbers += [Column(f"mean {stage}", "signed"), Column(f"{spread} {stage}", "length")]
@@ -75,16 +75,16 @@ def columns(run: Run) -> tuple[Column, ...]:
 
 def words(run: Run) -> str:
     """What the columns mean."""
-    d = run.model.spec.d_model
+    d, eps = run.model.spec.d_model, run.model.spec.norm_eps
+    how, shifted = "less their mean, over their standard deviation (std, of the population)", ""
+    gives = "so mean 0 and std 1"
     if run.model.spec.norm == "rms_norm":
-        return (
-            f"in: the {d} numbers of a token as they come; normalized: over their root mean square "
-            "(rms), which is then 1 and the mean what it is; out: times the gain"
-        )
+        how, gives = "over their root mean square (rms)", "so rms 1, and the mean what it is"
+    if run.model.norm("layers.0.ln1").shift is not None:
+        shifted = ", plus the shift"
     return (
-        f"in: the {d} numbers of a token as they come; normalized: less their mean, over their "
-        "standard deviation (std, of the population), so mean 0 and std 1; out: times the gain, "
-        "plus the shift"
+        f"in: the {d} numbers of a token as they come; normalized: {how}, {gives}, but for eps = "
+        f"{eps:g} under the root; out: times the gain{shifted}"
     )
 
 
@@ -98,18 +98,9 @@ def weights(run: Run, found: list[str]) -> Table:
     """Gain and shift of each norm, as strips."""
     rows = []
     for name in found:
-        norm = norm_of(run, name)
+        norm = run.model.norm(name)
         rows.append((name, "gain", norm.gain.mean(), norm.gain.std(), norm.gain))
         if norm.shift is not None:
             rows.append((name, "shift", norm.shift.mean(), norm.shift.std(), norm.shift))
-    return Table("Gain and shift, learned, the same for every token", WEIGHTS, rows)
-
-
-def norm_of(run: Run, name: str) -> Norm:
-    """The weights of the norm of this name."""
-    _, _, rest = name.partition("layers.")
-    if not rest:
-        return run.model.ln_final  # type: ignore[return-value] # its values are in the trace
-    layer, _, which = rest.partition(".")
-    norm: Norm = getattr(run.model.blocks[int(layer)], which)
-    return norm
+    what = " and shift" if any(which == "shift" for _, which, *_ in rows) else ""
+    return Table(f"Gain{what}, learned, the same for every token", WEIGHTS, rows)

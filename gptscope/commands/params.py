@@ -220,7 +220,7 @@ def thumb(sizes: Sizes, counted: ParameterCount) -> Facts:
     formula = "12 L d^2" if sizes.wide == 4 * sizes.d else "L (4 d^2 + 2 d ff)"
     pairs = (
         (Column(formula, "count"), rule),
-        (Column("all but the embeddings", "count"), counted.non_embedding),
+        (Column("all but the embeddings and the output", "count"), counted.non_embedding),
         (Column("off, share of these", "signed"), off_by(rule, counted.non_embedding)),
         (OFF, off_by(rule, counted.total)),
     )

@@ -191,7 +191,7 @@ def waves(n: int, d: int) -> tuple[Part, ...]:
         f"positions: the first after 2 pi = {lengths[0]:.4f}, the last after 2 pi "
         f"10000^({2 * len(lengths) - 2}/{d}) = {lengths[-1]:.1f}; more dimensions would bring it "
         f"nearer to 10000 * 2 pi = {10_000 * lengths[0]:.1f}. A pair with less than one wave never "
-        "has the same two numbers twice."
+        "comes near its beginning again."
     )
     return Table("The waves", columns, rows), Note(words)
 

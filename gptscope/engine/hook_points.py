@@ -41,25 +41,39 @@ _L, _H, _B = "layers.{l}", "layers.{l}.heads.{h}", "blocks.{l}"
 
 def _norm(name: str, alias: str, what: str) -> tuple[HookPoint, ...]:
     return (
-        HookPoint(f"{name}.mean", "T", f"mean of each token's list entering {what}"),
-        HookPoint(f"{name}.variance", "T", "its population variance", f"{alias}.hook_scale"),
-        HookPoint(f"{name}.mean_square", "T", "for RMS norm: the mean of the squares"),
+        HookPoint(f"{name}.mean", "T", f"the mean of each list that enters {what}"),
+        HookPoint(
+            f"{name}.variance",
+            "T",
+            f"the population variance of each list that enters {what}",
+            f"{alias}.hook_scale",
+        ),
+        HookPoint(
+            f"{name}.mean_square",
+            "T",
+            f"the mean square of each list that enters {what}, if it is an RMS norm",
+        ),
         HookPoint(
             f"{name}.normalized",
             "T d",
-            "(x - mean) / sqrt(variance + eps), before gain and shift; RMS norm keeps the mean",
+            f"(x - mean) / sqrt(variance + eps) in {what}; in an RMS norm the mean stays",
             f"{alias}.hook_normalized",
         ),
-        HookPoint(f"{name}.out", "T d", "normalized * gain + shift"),
+        HookPoint(f"{name}.out", "T d", f"what leaves {what}: normalized * gain + shift"),
     )
 
 
 HOOK_POINTS: tuple[HookPoint, ...] = (
-    HookPoint("token_embeddings", "T d", "the row of each token", "hook_embed"),
-    HookPoint("position_embeddings", "T d", "the row of each position", "hook_pos_embed"),
-    HookPoint("embeddings", "T d", "their sum, where the residual stream begins"),
+    HookPoint("token_embeddings", "T d", "the row of each token in the token table", "hook_embed"),
+    HookPoint(
+        "position_embeddings",
+        "T d",
+        "the row of each position in the table of positions",
+        "hook_pos_embed",
+    ),
+    HookPoint("embeddings", "T d", "token row + position row, where the residual stream begins"),
     HookPoint(f"{_L}.input", "T d", "residual stream entering the block", f"{_B}.hook_resid_pre"),
-    *_norm(f"{_L}.ln1", f"{_B}.ln1", "the norm before attention"),
+    *_norm(f"{_L}.ln1", f"{_B}.ln1", "the first norm of the block"),
     HookPoint(
         f"{_H}.q_before_rope", "T d_h", "queries before they turn, where positions are rotary"
     ),
@@ -89,7 +103,7 @@ HOOK_POINTS: tuple[HookPoint, ...] = (
         "residual stream after attention",
         f"{_B}.hook_resid_mid",
     ),
-    *_norm(f"{_L}.ln2", f"{_B}.ln2", "the norm before the feed-forward layer"),
+    *_norm(f"{_L}.ln2", f"{_B}.ln2", "the second norm of the block"),
     HookPoint(f"{_L}.mlp_hidden", "T F", "hidden units before activation", f"{_B}.mlp.hook_pre"),
     HookPoint(f"{_L}.mlp_act", "T F", "hidden units after activation", f"{_B}.mlp.hook_post"),
     HookPoint(f"{_L}.mlp_out", "T d", "what the feed-forward layer adds", f"{_B}.hook_mlp_out"),

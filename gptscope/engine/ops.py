@@ -48,7 +48,7 @@ def turn(x: Array, at: NDArray[np.int64], speeds: Sequence[float]) -> Array:
     """Every pair (i, i + P) of each row turned by position * speed i: [..., T, d_h], P speeds.
 
     (a, b) -> (a cos - b sin, a sin + b cos); what stands after 2 P is left alone.
-    Su et al. 2021, "RoFormer", eq. 34.
+    Su et al. 2021, "RoFormer", section 3.2.2, which pairs 2i with 2i + 1; halves as in Llama.
     """
     n = len(speeds)
     angles = np.multiply.outer(at, np.asarray(speeds))  # [T, P], float64 as large angles need it

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from gptscope.errors import UsageError
 
@@ -38,24 +38,38 @@ class Sizes:
         return 4 * self.d if self.ff is None else self.ff
 
 
-@dataclass(frozen=True)
-class ParameterCount:
-    """How many parameters each part of a GPT has."""
+class ParameterCount(int):
+    """How many parameters a GPT has: a number that knows its parts."""
 
     embeddings: int
     attention: int
     network: int
     normalisations: int
-    unembedding: int = 0  # the output matrix, where it is not the token table
+    unembedding: int  # the output matrix, where it is not the token table
+
+    def __new__(
+        cls,
+        embeddings: int,
+        attention: int,
+        network: int,
+        normalisations: int,
+        unembedding: int = 0,
+    ) -> Self:
+        """The sum of the parts."""
+        parts = (embeddings, attention, network, normalisations, unembedding)
+        made = super().__new__(cls, sum(parts))
+        made.embeddings, made.attention, made.network = parts[:3]
+        made.normalisations, made.unembedding = parts[3:]
+        return made
 
     @property
     def total(self) -> int:
         """All parts together."""
-        return self.non_embedding + self.embeddings + self.unembedding
+        return int(self)
 
     @property
     def non_embedding(self) -> int:
-        """All parts but the tables of tokens and positions: the N of Kaplan et al. 2020."""
+        """All but the tables of tokens and positions and the output: N of Kaplan et al. 2020."""
         return self.attention + self.network + self.normalisations
 
 

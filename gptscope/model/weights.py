@@ -84,6 +84,19 @@ class Model:
     end_ids: tuple[int, ...] = ()
     tokenizer: Tokenizer | None = field(default=None, repr=False)
 
+    def norm(self, name: str) -> Norm:
+        """The weights of `layers.0.ln1`, `layers.0.ln2`, ... or `ln_final`.
+
+        Raises:
+            KeyError: there is none of this name.
+        """
+        _, layer, which = name.split(".") if "." in name else ("", "", name)
+        found = getattr(self.blocks[int(layer)], which) if layer else self.ln_final
+        if found is None:
+            raise KeyError(name)
+        norm: Norm = found
+        return norm
+
 
 class Blocks(Sequence[Block]):
     """The blocks as they lie in the file; each is widened when it is asked for."""

@@ -29,24 +29,87 @@ def near(a, b, dtype):
 
 
 def adds_up(made, dtype):
-    """Every record by itself, and the last one to the number."""
+    """Every record from those before it, and the last one to the number."""
+    seen = {}
     for part in made.parts:
         match part:
-            case Sum(terms=terms):
-                for term in terms:
-                    if term.factors:
-                        near(math.prod(term.factors), term.value, dtype)
-                near(math.fsum(term.value for term in terms), part.value, dtype)
-                near(part.total + part.remainder, part.value, dtype)
+            case Sum():
+                sum_adds_up(part, dtype)
+                seen[part.name] = part.value
             case Softmax():
-                powers = np.exp(part.scores - part.scores.max())
-                np.testing.assert_allclose(part.exponentials, powers)
-                np.testing.assert_allclose(part.shares, powers / powers.sum())
-                near(part.shares.sum(), 1, dtype)
-                near(part.total, powers.sum(), dtype)
-            case Step(value=value):
-                assert not math.isnan(value)
+                softmax_adds_up(part)
+                near(part.scores[part.at], seen.get("masked", seen["scaled"]), dtype)
+            case Step():
+                step_adds_up(part, seen)
+                seen[part.name] = part.value
     near(made.computed, made.value, dtype)
+    assert made.computed == made.parts[-1].value
+
+
+def sum_adds_up(part, dtype):
+    for term in part.terms:
+        if term.factors:
+            near(math.prod(term.factors), term.value, "float64")
+    near(part.value, sum(term.value for term in part.terms), "float64")
+    if part.held is not None:
+        near(part.value, part.held, dtype)
+        near(part.remainder, part.held - part.value, "float64")
+
+
+def softmax_adds_up(part):
+    powers = np.exp(part.scores - part.scores.max())
+    np.testing.assert_allclose(part.exponentials, powers)
+    np.testing.assert_allclose(part.shares, powers / powers.sum())
+    assert part.maximum == part.scores.max()
+    near(part.total, powers.sum(), "float64")
+    assert part.value == part.shares[part.at]
+
+
+def step_adds_up(part, seen):
+    assert not math.isnan(part.value)
+    rule = over if part.formula.startswith("sum / ") else RULES.get(part.name)
+    if " cos" in part.formula:
+        rule = turned
+    if part.name.startswith("after top"):
+        rule = after
+    if rule:
+        near(part.value, rule(seen, part.formula), "float64")
+
+
+def turned(seen, formula):
+    a, b, cos, sin = (seen[key] for key in ("a", "b", "cos", "sin"))
+    return {"a cos - b sin": a * cos - b * sin, "a sin + b cos": a * sin + b * cos}[formula]
+
+
+def exponential(seen, _):
+    return math.exp(seen.get("divided", seen["logit"]) - seen["maximum"])
+
+
+def after(seen, formula):
+    if formula == "not among them":
+        return 0
+    *_, (_, before), (_, kept) = seen.items()
+    return before / kept
+
+
+def over(seen, formula):
+    return seen["sum"] / int(formula.removeprefix("sum / "))
+
+
+def normalised(seen, _):
+    size = seen.get("variance", seen.get("mean square"))
+    return (seen["x"] - seen.get("mean", 0)) / math.sqrt(size + seen["eps"])
+
+
+RULES = {  # the start of a step's name -> its value, from the steps before
+    "scaled": lambda seen, _: seen["score"] * seen["scale"],
+    "normalized": normalised,
+    "out": lambda seen, _: seen["normalized"] * seen["gain"] + seen.get("shift", 0),
+    "cos": lambda seen, _: math.cos(seen["angle"]),
+    "sin": lambda seen, _: math.sin(seen["angle"]),
+    "exponential": exponential,
+    "probability": lambda seen, _: seen["exponential"] / seen["sum"],
+}
 
 
 @given(models_and_ids(), st.data())
@@ -79,6 +142,7 @@ def test_any_probability_is_what_a_draw_would_use(model_and_ids, data, how):
     made = explain(model, trace, f"probabilities[{t},{v}]", how)
     expected = gptscope.probabilities(trace.logits[t], how.temperature, how.top_k, how.top_p)[v]
     np.testing.assert_allclose([made.value, made.computed], expected, rtol=1e-9)
+    adds_up(made, "float64")
 
 
 @pytest.fixture(scope="module", params=CASES)
@@ -149,7 +213,8 @@ def test_the_stream_is_counted_in_the_order_of_the_pass(tiny, tiny_trace):
 
 def test_a_norm_has_its_seven_numbers(tiny, tiny_trace):
     made = explained(tiny, tiny_trace, "layers.1.ln1.out[3,5]")
-    names = ["value", "mean", "variance", "eps", "normalized", "gain", "shift", "out"]
+    names = ["x", "mean", "variance", "eps", "normalized", "gain", "shift", "out"]
+    assert made.parts[0].formula == "layers.1.input[3,5]"
     assert [part.name for part in made.parts] == names
     x = tiny_trace.layers[1].input[3].astype(np.float64)
     assert made.parts[0].value == x[5]
@@ -220,7 +285,9 @@ def test_names_and_axes_of_transformer_lens(tiny, tiny_trace, theirs, ours):
     ("address", "said"),
     [
         ("layers.0.output", "layers.0.output is not the address of a number"),
-        ("", " is not the address of a number"),
+        ("", "nothing is not the address of a number"),
+        ("weights[5,0]", "weights is in every layer: say which"),
+        ("ln1.out[0,0]", "ln1.out is in every layer: say which"),
         ("layers.0.output[0,1]x", "layers.0.output[0,1]x is not the address of a number"),
         ("layers.0.output[]", "[] must hold whole numbers with commas between them"),
         ("layers.0.output[a,1]", "[a,1] must hold whole numbers with commas between them"),
@@ -230,8 +297,8 @@ def test_names_and_axes_of_transformer_lens(tiny, tiny_trace, theirs, ours):
         ("layers.0.heads.4.q[0,1]", "head 4 is out of range: this one has heads 0 to 3"),
         ("layers.4.output[0,1]", "layer 4 is out of range: this one has layers 0 to 3"),
         ("logits[0,4096]", "id 4096 is out of range: this one has ids 0 to 4095"),
-        ("layers.0.mlp_act[0]", "layers.0.mlp_act[0] must say token, unit, so 2 numbers"),
-        ("layers.0.ln1.mean[0,1]", "layers.0.ln1.mean[0,1] must say token, so 1 numbers"),
+        ("layers.0.mlp_act[0]", "layers.0.mlp_act[0] must say token, unit: 2 numbers in brackets"),
+        ("layers.0.ln1.mean[0,1]", "layers.0.ln1.mean[0,1] must say token: one number in brackets"),
         ("blocks.0.ln1.hook_scale[3,0]", "blocks.0.ln1.hook_scale is sqrt(variance + eps)"),
         ("ln_final.mean_square[0]", "ln_final.mean_square is not in this trace"),
     ],
@@ -250,7 +317,7 @@ def test_what_is_kept_is_enough(name, tiny, tiny_trace):
     axes = ",".join("1" for _ in name.axes.split())
     address = f"{full}[{axes}]"
     few = gptscope.trace(tiny, tiny_trace.ids, keep=read(address).keep(tiny.spec))
-    assert explain(tiny, few, address) == explain(tiny, tiny_trace, address) or "weights" in full
+    assert str(explain(tiny, few, address)) == str(explain(tiny, tiny_trace, address))
     assert len(few.values) < len(tiny_trace.values)
 
 
@@ -265,4 +332,13 @@ def test_a_trace_without_what_is_needed_says_so(tiny, tiny_trace):
 
 def test_records_are_plain():
     whole = Sum("x", "part", (Term("a", 1.0), Term("b", 2.0)), 3.5)
-    assert (whole.total, whole.remainder) == (3.0, 0.5)
+    assert (whole.value, whole.remainder) == (3.0, 0.5)
+    assert Sum("x", "part", whole.terms).remainder is None
+
+
+def test_a_norm_after_a_sum_begins_with_the_sum():
+    model = gptscope.load(GOLDEN / "toy-post", "float64")
+    made = explain(model, gptscope.trace(model, [1, 2, 3]), "layers.1.output[2,7]")
+    terms = [term.name for term in made.parts[0].terms]
+    assert terms == ["layers.1.resid_after_attn", "layers.1.mlp_out"]
+    assert made.parts[1].name == "mean"

@@ -27,6 +27,15 @@ def test_a_long_sum_shows_the_largest_and_the_rest(trace):
     assert again == pytest.approx(total["product"])
     assert total["product"] == pytest.approx(trace.layers[1].mlp_hidden[5, 3], rel=1e-4)
     assert [row["step"] for row in steps["rows"]] == ["layers.1.mlp_hidden", "remainder"]
+    assert table["title"] == (
+        "layers.1.mlp_hidden: a sum of 128 terms, layers.1.ln2.out[5,i] x weight[i,3] + bias"
+    )
+
+
+@pytest.mark.parametrize("option", [["--temperature", "2"], ["--top-k", "3"], ["--top-p", "0.5"]])
+def test_settings_are_for_probabilities(option):
+    said, _ = refused(run_cli(["explain", SENTENCE, "logits[5]", *option]), 2)
+    assert said == "--temperature, --top-k and --top-p count for probabilities alone"
 
 
 def test_a_sum_that_fits_is_shown_whole():

@@ -1,5 +1,4 @@
 import importlib
-import re
 
 import numpy as np
 import pytest
@@ -47,13 +46,13 @@ def named(tour):
 
 def scope(tour):
     names = {}
-    exec(tour["parts"][-1]["facts"]["first"], names)  # noqa: S102 - what the program prints
+    exec(tour["parts"][1]["facts"]["first"], names)  # noqa: S102 - what the program prints
     return names
 
 
 def cards(tour):
     found = {}
-    for part in tour["parts"][1:-1]:
+    for part in tour["parts"][2:]:
         if part["kind"] == "facts" and list(part["facts"]) == FACTS:
             found[list(CardName)[len(found)]] = [part]
         else:
@@ -99,9 +98,9 @@ def test_every_card_lives_in_a_file_of_its_name():
 @pytest.mark.parametrize("name", CardName)
 def test_one_card_alone(name):
     tour = asked("tour", SENTENCE)
-    *card, first = parts("tour", SENTENCE, "--card", name)
+    sizes, first, *card = parts("tour", SENTENCE, "--card", name)
     assert card == cards(tour)[name]
-    assert first == tour["parts"][-1]
+    assert [sizes, first] == tour["parts"][:2]
 
 
 def test_card_names_are_completed_by_the_shell():
@@ -118,40 +117,62 @@ def test_every_line_of_python_runs(tour, named):
         assert python(tour, name, named) is not None
 
 
-def test_python_gives_what_the_cards_show(tour, named):
-    n = min(len(tour["input"]["ids"]), 6)
-    trace = named["trace"]
+def dims(rows):
+    return np.array([[v for k, v in row.items() if k.startswith("dim ")] for row in rows])
 
-    def numbers(card):
-        keep = re.compile("number")
-        return [[v for k, v in row.items() if keep.match(k)] for row in values(tour, card)["rows"]]
 
-    def run(card):
-        return python(tour, CardName[card], named)
+def table(tour, card, at=-1):
+    return cards(tour)[card][at]["rows"]
 
-    assert_allclose(numbers(CardName.embedding), run("embedding")[:n, :4], rtol=1e-6)
-    assert_allclose(numbers(CardName.position)[-1], run("position")[-1][:4], rtol=1e-6)
-    ln1 = trace["layers.0.ln1.out"]
-    assert_allclose(run("add_and_norm"), ln1, rtol=1e-4, atol=1e-5)
+
+def test_python_of_the_embedding_and_position(tour, named):
+    n, trace = min(len(tour["input"]["ids"]), 6), named["trace"]
+    rows = python(tour, CardName.embedding, named)
+    assert_allclose(dims(table(tour, CardName.embedding)), rows[:n, :4], rtol=1e-6)
+    last = python(tour, CardName.position, named)[-1]
+    half = trace.spec.d_head // 2
+    seen = last[[0, half, 1, half + 1]] if trace.spec.positions == "rotary" else last[:4]
+    assert_allclose(dims(table(tour, CardName.position))[-1], seen, rtol=1e-6)
+
+
+def test_python_of_add_and_norm(tour, named):
+    trace, (first, attention, total) = named["trace"], dims(table(tour, CardName.add_and_norm, 1))
+    assert_allclose(
+        python(tour, CardName.add_and_norm, named), trace["layers.0.ln1.out"], atol=1e-5
+    )
+    assert_allclose(first + attention, total, atol=1e-6)
+    assert_allclose(first, trace.layers[0].input[-1][:4])
+    if trace.spec.wiring == "pre_norm":
+        assert_allclose(total, trace.layers[0].resid_after_attn[-1][:4])
+
+
+def test_python_of_the_attention(tour, named):
     grid = values(tour, CardName.masked_attention)["values"]
-    seen = np.array([[np.nan if v is None else v for v in row] for row in grid])
-    expected = run("masked_attention")[:n, :n]
-    assert_allclose(np.nan_to_num(seen), expected, rtol=1e-6)
-    assert values(tour, CardName.feed_forward)["rows"][0]["unit"] == run("feed_forward")
-    lengths = [row["length out"] for row in values(tour, CardName.repeated_blocks)["rows"]]
-    assert_allclose(lengths, run("repeated_blocks"), rtol=1e-5)
-    assert_allclose(run("linear"), trace.logits[-1], rtol=1e-4, atol=1e-5)
-    top = values(tour, CardName.linear)["rows"]
-    assert_allclose(
-        [row["logit"] for row in top], np.sort(run("linear"))[::-1][: len(top)], rtol=1e-5
-    )
-    chances = cards(tour)[CardName.softmax][1]["rows"]
-    assert_allclose(
-        [row["probability"] for row in chances],
-        np.sort(run("softmax"))[::-1][: len(top)],
-        rtol=1e-5,
-    )
-    assert run("output") == top[0]["id"]
+    n = len(grid)
+    seen = np.array([[0 if v is None else v for v in row] for row in grid])
+    weights = python(tour, CardName.masked_attention, named)
+    assert_allclose(seen, weights[:n, :n], rtol=1e-4, atol=1e-6)
+    assert_allclose(weights, named["trace"].layers[0].heads[0].weights, rtol=1e-4, atol=1e-6)
+
+
+def test_python_of_the_blocks(tour, named):
+    layer = named["trace"].layers[0]
+    assert_allclose(python(tour, CardName.feed_forward, named), layer.mlp_out[-1], atol=1e-5)
+    strongest = table(tour, CardName.feed_forward)[0]
+    assert strongest["unit"] == layer.mlp_act[-1].argmax()
+    lengths = [row["length out"] for row in table(tour, CardName.repeated_blocks)]
+    assert_allclose(lengths, python(tour, CardName.repeated_blocks, named), rtol=1e-5)
+
+
+def test_python_of_the_output(tour, named):
+    logits = python(tour, CardName.linear, named)
+    assert_allclose(logits, named["trace"].logits[-1], rtol=1e-4, atol=1e-5)
+    top = table(tour, CardName.linear)
+    assert_allclose([row["logit"] for row in top], np.sort(logits)[::-1][: len(top)], rtol=1e-5)
+    chances = python(tour, CardName.softmax, named)
+    shown = [row["probability"] for row in table(tour, CardName.softmax, 1)]
+    assert_allclose(shown, np.sort(chances)[::-1][: len(top)], rtol=1e-5)
+    assert python(tour, CardName.output, named) == top[0]["id"]
 
 
 def test_python_of_the_last_norm(tour, named):
@@ -192,20 +213,23 @@ def text_of(case, card):
         ("tiny", "position", "learned row"),
         ("toy", "position", "It has no parameters"),
         ("toy-rotary", "position", "queries and keys are turned"),
+        ("toy-rotary", "add_and_norm", "Zhang and Sennrich 2019"),
+        ("toy-post", "repeated_blocks", "a norm makes a new list of the sum"),
+        ("tiny", "masked_attention", "have no biases; here they have"),
         ("toy-unmasked", "position", "this model cannot tell orders apart"),
         ("tiny", "embedding", "As there, the same table"),
         ("toy-rotary", "embedding", "this model has another"),
         ("tiny", "linear", "the token table again"),
         ("toy-rotary", "linear", "not the token table (untied)"),
         ("toy-rotary", "add_and_norm", "root mean square"),
-        ("toy-rotary", "add_and_norm", "then multiplied by a learned gain"),
+        ("toy-rotary", "add_and_norm", "then multiplied by a learned gain,"),
         ("toy-post", "add_and_norm", "Norm(x + Part(x))"),
         ("toy-post", "final_norm", "the block ends with one"),
         ("toy-unmasked", "masked_attention", "This model has no mask"),
         ("toy-post", "feed_forward", "relu(x W_1 + b_1) W_2 + b_2"),
         ("nanogpt", "feed_forward", "gelu(x W_1) W_2"),
-        ("toy", "feed_forward", "exact GELU"),
-        ("tiny", "feed_forward", "tanh form"),
+        ("toy", "feed_forward", "the exact GELU"),
+        ("tiny", "feed_forward", "form with tanh"),
         ("gpt2-unscaled", "masked_attention", "softmax(q k' * 1 + mask)"),
         ("nanogpt", "add_and_norm", "sqrt(variance + eps) * gain"),
     ],
@@ -251,7 +275,7 @@ def test_standard_input_is_given_as_ids():
 def test_a_strange_text_is_written_as_python(text):
     tour = asked("tour", "--", text)
     assert scope(tour)["ids"] == tour["input"]["ids"]
-    first = tour["parts"][-1]["facts"]["first"]
+    first = tour["parts"][1]["facts"]["first"]
     assert first.isprintable() or set(first) - set(first.replace("\n", "")) == {"\n"}
 
 

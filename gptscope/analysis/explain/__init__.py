@@ -13,7 +13,7 @@ from gptscope.analysis.explain import attention, mlp, norms, output, residual
 from gptscope.analysis.explain.address import PROBABILITIES, find, read
 from gptscope.analysis.explain.records import Explanation, Part
 from gptscope.engine.hook_points import BY_KEY
-from gptscope.engine.sampling import Sampling
+from gptscope.engine.sampling import Sampling, distribution
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 Explainer = Callable[["Place"], "Iterator[Part]"]
 PLAIN = Sampling()
+CHANCE = "the chance to be the next token"
 _NORM: Mapping[str, Explainer] = {
     "mean": norms.mean,
     "variance": norms.variance,
@@ -67,15 +68,13 @@ def explain(model: Model, trace: Trace, address: str, how: Sampling = PLAIN) -> 
     """
     wanted = read(address)
     place = find(model, trace, wanted)
-    if wanted.point is None:
-        parts = tuple(output.probability(place, how))
-        name = place.name.replace("logits", PROBABILITIES)
-        return Explanation(
-            name, "the chance to be the next token", parts[-1].value, parts, positions(place)
-        )
-    parts = tuple(EXPLAINERS[place.key](place))
-    meaning = BY_KEY[place.key].meaning
-    return Explanation(place.name, meaning, place.number(), parts, positions(place))
+    if wanted.point is not None:
+        parts, meaning = EXPLAINERS[place.key](place), BY_KEY[place.key].meaning
+        return Explanation(place.name, meaning, place.number(), tuple(parts), positions(place))
+    parts, (t, v) = output.probability(place, how), place.at
+    name = place.name.replace("logits", PROBABILITIES)
+    value = float(distribution(trace.logits[t], how)[v])
+    return Explanation(name, CHANCE, value, tuple(parts), positions(place))
 
 
 def positions(p: Place) -> tuple[tuple[str, int], ...]:

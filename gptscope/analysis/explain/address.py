@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gptscope.analysis.explain.place import Place
-from gptscope.engine.hook_points import HookPoint, parse
+from gptscope.engine.hook_points import BY_KEY, BY_NAME, HookPoint, parse
 from gptscope.errors import UsageError, check_index
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def read(address: str) -> Wanted:
     found = FORM.fullmatch(address.strip())
     if found is None:
         raise UsageError(
-            f"{address} is not the address of a number",
+            f"{address or 'nothing'} is not the address of a number",
             hint="a value's name with its place in brackets: layers.0.heads.0.weights[5,0]",
         )
     name, inside = found[1].strip(), found[2]
@@ -62,6 +62,9 @@ def read(address: str) -> Wanted:
         raise UsageError(f"[{inside}] must hold whole numbers with commas between them") from None
     if name == PROBABILITIES:
         return Wanted(address, None, None, None, tuple(at))
+    if name in BY_KEY and name not in BY_NAME:
+        full = BY_KEY[name].name.format(l=0, h=0)
+        raise UsageError(f"{name} is in every layer: say which", hint=f"{full}[{inside}]")
     given = parse(name)
     head = given.head
     if given.by_alias and given.point.alias.endswith("hook_scale"):
@@ -90,14 +93,15 @@ def find(model: Model, trace: Trace, wanted: Wanted) -> Place:
     axes = (point.axes if point else "T V").split()
     if len(at) != len(axes):
         names = ", ".join(WORDS[axis] for axis in axes)
-        raise UsageError(f"{wanted.text} must say {names}, so {len(axes)} numbers in brackets")
+        numbers = "one number" if len(axes) == 1 else f"{len(axes)} numbers"
+        raise UsageError(f"{wanted.text} must say {names}: {numbers} in brackets")
     pairs = zip(at, axes, values.shape, strict=True)
     return place.of(place.key, *(check_index(WORDS[axis], i, n) for i, axis, n in pairs))
 
 
 WORDS = {
     "T": "token",
-    "S": "token",
+    "S": "token read from",
     "d": "dimension",
     "d_h": "dimension",
     "H*d_h": "dimension",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gptscope.analysis.explain.place import Place
-from gptscope.analysis.explain.records import Part, Softmax, Step, Sum, Term, plus, products
+from gptscope.analysis.explain.records import Part, Softmax, Step, Sum, Term, products
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,18 +19,16 @@ if TYPE_CHECKING:
 
 def projected(p: Place) -> Iterator[Part]:
     """A number of a query, key or value: what the head reads times its weights, plus a bias."""
-    (t, i), name = p.at, p.key[0]
-    w: Linear = getattr(p.block.attention, name)
+    _, i = p.at
+    w: Linear = getattr(p.block.attention, p.key[0])
     column = (p.head or 0) * p.model.spec.d_head + i
-    pair = (p.read("attention")[t], w.weight[:, column])
-    made = products(p.full(p.key), "dimension", ("input", "weight"), pair, p.number())
-    yield plus(made, "bias", None if w.bias is None else w.bias[column])
+    yield p.dot(p.names_read("attention")[0], w, column)
 
 
 def query_or_key(p: Place) -> Iterator[Part]:
     """A number of a query or key; where positions are rotary, the pair that turned into it.
 
-    Su et al. 2021, "RoFormer", eq. 34.
+    Su et al. 2021, "RoFormer", section 3.2.2; here number i turns with number i + P.
     """
     (t, i), speeds = p.at, p.block.attention.turning
     if speeds is None:
@@ -57,16 +56,18 @@ def score(p: Place) -> Iterator[Part]:
     """Query times key."""
     t, s = p.at
     pair = (p.value("q")[t], p.value("k")[s])
-    yield products("score", "dimension", ("query", "key"), pair, p.value("scores")[t, s])
+    made = products("score", "dimension", ("query", "key"), pair, p.value("scores")[t, s])
+    yield replace(made, source=f"{p.full('q')}[{t},i] x {p.full('k')}[{s},i]")
 
 
 def scaled(p: Place) -> Iterator[Part]:
     """The score times the scale; minus infinity where the future is hidden."""
-    yield from score(p)
+    (whole,) = score(p)
+    yield whole
     d_head, scale = p.model.spec.d_head, p.block.attention.scale
     usual = math.isclose(scale, d_head**-0.5)
     yield Step("scale", f"1 / sqrt({d_head})" if usual else "as the model has it", scale)
-    yield Step("scaled", "score x scale", p.value("scores")[p.at] * scale)
+    yield Step("scaled", "score x scale", whole.value * scale)
     if np.isneginf(p.value("scaled_masked")[p.at]):
         yield Step("masked", "a later token is hidden", -math.inf)
 
@@ -84,7 +85,8 @@ def mixed(p: Place) -> Iterator[Part]:
     """A number of a head's output: the values of all tokens, each times its weight."""
     t, i = p.at
     pair = (p.value("weights")[t], p.value("v")[:, i])
-    yield products(p.full("out"), "token", ("weight", "value"), pair, p.number())
+    made = products(p.full("out"), "token", ("weight", "value"), pair, p.number())
+    yield replace(made, source=f"{p.full('weights')}[{t},s] x {p.full('v')}[s,{i}]")
 
 
 def concatenated(p: Place) -> Iterator[Part]:
@@ -99,6 +101,7 @@ def attended(p: Place) -> Iterator[Part]:
     (t, i), d_head, out = p.at, p.model.spec.d_head, p.block.attention.out
     pieces = p.value("attn_concat")[t] * out.weight[:, i]  # [H*d_h]
     by_head = pieces.reshape(-1, d_head).sum(axis=1)
-    terms = tuple(Term(str(h), float(share)) for h, share in enumerate(by_head))
-    made = Sum(p.full("attn_out"), "head", terms, p.number())
-    yield plus(made, "bias", None if out.bias is None else out.bias[i])
+    terms = [Term(str(h), float(share)) for h, share in enumerate(by_head)]
+    terms += [] if out.bias is None else [Term("bias", float(out.bias[i]))]
+    where = f"layers.{p.layer}.heads.h.out[{t},:] x its rows of column {i} of the output matrix"
+    yield Sum(p.full("attn_out"), "head", tuple(terms), p.number(), source=where)

@@ -6,27 +6,29 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gptscope.analysis.explain.place import Place, dot
 from gptscope.analysis.explain.records import Part, Step
 from gptscope.engine.ops import activation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from gptscope.analysis.explain.place import Place
+
 
 def hidden_unit(p: Place) -> Iterator[Part]:
     """A feed-forward unit before its activation: what it reads times its weights, plus a bias."""
-    yield dot(p, p.read("mlp"), p.block.mlp.up)
+    yield p.dot(p.names_read("mlp")[0], p.block.mlp.up)
 
 
 def active_unit(p: Place) -> Iterator[Part]:
     """A feed-forward unit after its activation."""
-    yield from hidden_unit(p.of("mlp_hidden", *p.at))
-    before, name = p.value("mlp_hidden")[p.at], p.model.spec.activation
-    after = float(activation(name)(np.array([before]))[0])
-    yield Step("mlp_act", f"{name}({before:.6g})", after)
+    (whole,) = hidden_unit(p.of("mlp_hidden", *p.at))
+    yield whole
+    name = p.model.spec.activation
+    after = float(activation(name)(np.array([whole.value]))[0])
+    yield Step("mlp_act", f"{name}({whole.value:.6g})", after)
 
 
 def fed(p: Place) -> Iterator[Part]:
     """What a feed-forward layer adds to one number: every unit times its weight, plus a bias."""
-    yield dot(p, p.value("mlp_act"), p.block.mlp.down, "unit")
+    yield p.dot(p.full("mlp_act"), p.block.mlp.down, axis="unit")

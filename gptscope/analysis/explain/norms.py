@@ -10,32 +10,31 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gptscope.analysis.explain.place import Place
-    from gptscope.model.weights import Norm
 
 
 def mean(p: Place) -> Iterator[Part]:
     """The mean of the list that a norm reads."""
-    (t,), x = p.at, p.read(norm_of(p))
+    x, (t,) = p.read(norm_of(p)), p.at
     terms = tuple(Term(str(i), float(value)) for i, value in enumerate(x[t]))
-    yield Sum("sum", "dimension", terms, float(x[t].sum()))
-    yield Step("mean", f"sum / {x.shape[1]}", float(x[t].mean()))
+    yield Sum("sum", "dimension", terms, source=source(p, "i"))
+    yield Step("mean", f"sum / {len(terms)}", float(x[t].mean()))
 
 
 def variance(p: Place) -> Iterator[Part]:
     """The mean square distance from the mean, over all d numbers."""
-    (t,), x = p.at, p.read(norm_of(p))
-    yield Step("mean", f"of {x.shape[1]} numbers", float(x[t].mean()))
+    x, (t,) = p.read(norm_of(p)), p.at
+    yield Step("mean", f"of {x.shape[1]} numbers x, {source(p, 'i')}", float(x[t].mean()))
     terms = tuple(Term(str(i), float(v) ** 2) for i, v in enumerate(x[t] - x[t].mean()))
-    yield Sum("sum of (value - mean)^2", "dimension", terms, sum(term.value for term in terms))
-    yield Step("variance", f"sum / {x.shape[1]}", float(x[t].var()))
+    yield Sum("sum", "dimension", terms, source="(x - mean)^2")
+    yield Step("variance", f"sum / {len(terms)}", float(x[t].var()))
 
 
 def mean_square(p: Place) -> Iterator[Part]:
     """The mean of the squares, over all d numbers."""
-    (t,), x = p.at, p.read(norm_of(p))
+    x, (t,) = p.read(norm_of(p)), p.at
     terms = tuple(Term(str(i), float(v) ** 2) for i, v in enumerate(x[t]))
-    yield Sum("sum of squares", "dimension", terms, sum(term.value for term in terms))
-    yield Step("mean square", f"sum / {x.shape[1]}", float((x[t] ** 2).mean()))
+    yield Sum("sum", "dimension", terms, source=f"x^2, with x = {source(p, 'i')}")
+    yield Step("mean square", f"sum / {len(terms)}", float((x[t] ** 2).mean()))
 
 
 def normalized(p: Place) -> Iterator[Part]:
@@ -45,16 +44,16 @@ def normalized(p: Place) -> Iterator[Part]:
     """
     (t, i), eps = p.at, p.model.spec.norm_eps
     x, d = p.read(norm_of(p))[t], p.model.spec.d_model
-    yield Step("value", f"what the norm reads, [{t},{i}]", float(x[i]))
+    yield read_number(p)
     if p.model.spec.norm == "rms_norm":
-        middle, size, name = 0.0, float((x**2).mean()), "mean square"
-        yield Step(name, f"of {d} numbers", size)
-        words = "value / sqrt(mean square + eps)"
+        middle, size = 0.0, float((x**2).mean())
+        yield Step("mean square", f"of {d} numbers", size)
+        words = "x / sqrt(mean square + eps)"
     else:
         middle, size = float(x.mean()), float(x.var())
         yield Step("mean", f"of {d} numbers", middle)
         yield Step("variance", f"of {d} numbers", size)
-        words = "(value - mean) / sqrt(variance + eps)"
+        words = "(x - mean) / sqrt(variance + eps)"
     yield Step("eps", "so that nothing is divided by zero", eps)
     yield Step("normalized", words, (float(x[i]) - middle) / (size + eps) ** 0.5)
 
@@ -64,24 +63,33 @@ def norm_out(p: Place) -> Iterator[Part]:
     *steps, last = normalized(p)
     yield from (*steps, last)
     _, i = p.at
-    weights = norm_weights(p)
+    weights = p.model.norm(p.full(p.key).rpartition(".")[0])
     gain = float(weights.gain[i])
     yield Step("gain", f"gain[{i}]", gain)
-    shift = 0.0 if weights.shift is None else float(weights.shift[i])
-    if weights.shift is not None:
-        yield Step("shift", f"shift[{i}]", shift)
-    words = "normalized x gain" if weights.shift is None else "normalized x gain + shift"
-    yield Step("out", words, last.value * gain + shift)
+    if weights.shift is None:
+        yield Step("out", "normalized x gain", last.value * gain)
+        return
+    shift = float(weights.shift[i])
+    yield Step("shift", f"shift[{i}]", shift)
+    yield Step("out", "normalized x gain + shift", last.value * gain + shift)
+
+
+def read_number(p: Place) -> Part:
+    """The number x that is normalised; a sum where the norm stands after one."""
+    t, i = p.at
+    names = p.names_read(norm_of(p))
+    values = [float(p.trace[name][t, i]) for name in names]
+    if len(names) == 1:
+        return Step("x", f"{names[0]}[{t},{i}]", values[0])
+    return Sum("x", "part", tuple(map(Term, names, values)), source=f"each at [{t},{i}]")
+
+
+def source(p: Place, index: str) -> str:
+    """The addresses of what a norm reads: `layers.1.input[5,i]`."""
+    t = p.at[0]
+    return " + ".join(f"{name}[{t},{index}]" for name in p.names_read(norm_of(p)))
 
 
 def norm_of(p: Place) -> str:
     """`ln1`, `ln2` or `ln_final`."""
     return p.key.partition(".")[0]
-
-
-def norm_weights(p: Place) -> Norm:
-    """Gain and shift of the norm of this place."""
-    name = norm_of(p)
-    found: Norm | None = p.model.ln_final if name == "ln_final" else getattr(p.block, name)
-    assert found is not None  # noqa: S101 - its values are in the trace
-    return found

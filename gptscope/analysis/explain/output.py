@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,9 +23,11 @@ Array = NDArray[np.floating[Any]]
 def logit(p: Place) -> Iterator[Part]:
     """The last list of a token times the list of a token of the vocabulary."""
     t, v = p.at
-    x = p.value("ln_final.out")[t] if p.model.ln_final else p.read("ln_final")[t]
+    name = "ln_final.out" if p.model.ln_final else p.names_read("ln_final")[0]
     column = widen(p.model.unembedding[:, v], np.dtype(np.float64))
-    yield products("logit", "dimension", ("stream", "unembedding"), (x, column), p.number())
+    pair = (p.trace[name][t].astype(np.float64), column)
+    made = products("logit", "dimension", ("stream", "unembedding"), pair, p.number())
+    yield replace(made, source=f"{name}[{t},i] x unembedding[i,{v}]")
 
 
 def probability(p: Place, how: Sampling) -> Iterator[Part]:
@@ -34,36 +37,36 @@ def probability(p: Place, how: Sampling) -> Iterator[Part]:
     """
     t, v = p.at
     logits = p.trace.logits[t].astype(np.float64)
-    made = stages(p.trace.logits[t], how)
     yield Step("logit", f"logits[{t},{v}]", float(logits[v]))
     rank = int(np.flatnonzero(ranked(logits) == v)[0]) + 1
     yield Step("rank", f"of {len(logits)}, 1 is the likeliest", rank)
     if how.temperature == 0:
         yield Step("greedy", "temperature 0: the likeliest token is certain", float(rank == 1))
         return
-    yield from softened(logits, v, how.temperature)
-    before = made["softmax"]
+    made = stages(p.trace.logits[t], how)
+    *steps, last = softened(logits, v, how.temperature)
+    yield from (*steps, last)
+    before, chance = made["softmax"], last.value
     for name, limit in (("top-k", how.top_k), ("top-p", how.top_p)):
-        if name in made:
-            yield from kept(f"{name} {limit:g}", before, made[name], v)
-            before = made[name]
+        if name not in made:
+            continue
+        stays = made[name] > 0
+        kept = float(before[stays].sum())
+        yield Step(f"kept by {name} {limit:g}", f"{stays.sum()} tokens, together", kept)
+        before, chance = made[name], chance / kept if stays[v] else 0.0
+        words = "probability / kept" if stays[v] else "not among them"
+        yield Step(f"after {name} {limit:g}", words, chance)
 
 
-def softened(logits: Array, v: int, temperature: float) -> Iterator[Part]:
+def softened(logits: Array, v: int, temperature: float) -> Iterator[Step]:
     """exp(logit / temperature - maximum) over the sum of all of them."""
-    divided = logits / temperature
-    top, powers = float(divided.max()), np.exp(divided - divided.max())
+    divided, name = logits / temperature, "logit"
     if temperature != 1:
-        yield Step("divided", f"logit / {temperature:g}", float(divided[v]))
+        name = "divided"
+        yield Step(name, f"logit / {temperature:g}", float(divided[v]))
+    top = float(divided.max())
+    powers = np.exp(divided - top)
     yield Step("maximum", f"the largest of {len(logits)}", top)
-    yield Step("exponential", "exp(it - maximum)", float(powers[v]))
+    yield Step("exponential", f"exp({name} - maximum)", float(powers[v]))
     yield Step("sum", f"of {len(logits)} exponentials", float(powers.sum()))
     yield Step("probability", "exponential / sum", float(powers[v] / powers.sum()))
-
-
-def kept(name: str, before: Array, after: Array, v: int) -> Iterator[Part]:
-    """What a limit does: the tokens it keeps share everything, the others get nothing."""
-    stays = after > 0
-    yield Step(f"kept by {name}", f"{stays.sum()} tokens, together", float(before[stays].sum()))
-    words = "probability / kept" if stays[v] else "not among them"
-    yield Step(f"after {name}", words, float(after[v]))

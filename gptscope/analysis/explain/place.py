@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gptscope.analysis.explain.records import Sum, plus, products
+from gptscope.analysis.explain.records import Sum, products
 from gptscope.analysis.wiring import sources
 from gptscope.engine.hook_points import BY_KEY
 
@@ -56,16 +56,23 @@ class Place:
         """Another number in the same layer and head."""
         return replace(self, key=key, at=at)
 
+    def names_read(self, part: str) -> list[str]:
+        """The values that `attention`, `mlp`, `ln1`, `ln2` or `ln_final` reads the sum of."""
+        found = sources(self.trace, part, self.layer)
+        return [BY_KEY[key].name.format(l=layer) for key, layer in found]
+
     def read(self, part: str) -> Array:
-        """What `attention`, `mlp`, `ln1`, `ln2` or `ln_final` reads, [T, d]: a sum of values."""
-        read = sources(self.trace, part, self.layer)
-        values = [self.trace[BY_KEY[key].name.format(l=layer)] for key, layer in read]
+        """What a part reads, [T, d], in float64."""
+        values = [self.trace[name] for name in self.names_read(part)]
         total: Array = np.sum(values, axis=0, dtype=np.float64)
         return total
 
-
-def dot(p: Place, x: Array, w: Linear, axis: str = "dimension") -> Sum:
-    """Row t of what is read, times column i of the matrix, plus the bias."""
-    t, i = p.at
-    made = products(p.full(p.key), axis, ("input", "weight"), (x[t], w.weight[:, i]), p.number())
-    return plus(made, "bias", None if w.bias is None else w.bias[i])
+    def dot(self, name: str, w: Linear, column: int | None = None, axis: str = "dimension") -> Sum:
+        """Row t of the value of this name times a column of a matrix, plus the bias."""
+        t, i = self.at
+        column = i if column is None else column
+        pair = (self.trace[name][t].astype(np.float64), w.weight[:, column])
+        bias = None if w.bias is None else w.bias[column]
+        made = products(self.full(self.key), axis, ("input", "weight"), pair, self.number(), bias)
+        plus = "" if bias is None else " + bias"
+        return replace(made, source=f"{name}[{t},i] x weight[i,{column}]{plus}")

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import numpy as np
     from numpy.typing import NDArray
 
@@ -26,23 +24,24 @@ class Term:
 
 @dataclass(frozen=True)
 class Sum:
-    """Terms that add up to a value of the model; what they leave is rounding, and is kept."""
+    """Terms that add up; if the model holds their sum, what they leave of it is rounding."""
 
     name: str
     axis: str  # what a term is: dimension, token, unit, head, part
     terms: tuple[Term, ...]
-    value: float  # as the model computed it
+    held: float | None = None  # the sum as the model has it, where it has
     factors: tuple[str, ...] = ()  # what the factors of each term are
+    source: str = ""  # where the terms come from: `layers.0.heads.0.q[5,i] x ...`
 
     @property
-    def total(self) -> float:
+    def value(self) -> float:
         """What the terms add up to."""
         return math.fsum(term.value for term in self.terms)
 
     @property
-    def remainder(self) -> float:
-        """The model's value less the total."""
-        return self.value - self.total
+    def remainder(self) -> float | None:
+        """What the model has less what the terms add up to."""
+        return None if self.held is None else self.held - self.value
 
 
 @dataclass(frozen=True)
@@ -95,24 +94,21 @@ class Explanation:
     @property
     def computed(self) -> float:
         """What the last part comes to: the value again, but for rounding."""
-        last = self.parts[-1]
-        return last.total if isinstance(last, Sum) else last.value
+        return self.parts[-1].value
 
 
 def products(
-    name: str, axis: str, factors: tuple[str, str], pairs: tuple[Array, Array], value: float
+    name: str,
+    axis: str,
+    factors: tuple[str, str],
+    pairs: tuple[Array, Array],
+    held: float,
+    bias: float | None = None,
 ) -> Sum:
-    """A dot product, term by term: sum of a_i b_i."""
-    terms = tuple(
+    """A dot product, term by term: sum of a_i b_i, and a bias if there is one."""
+    terms = [
         Term(str(i), float(a) * float(b), (float(a), float(b)))
         for i, (a, b) in enumerate(zip(*pairs, strict=True))
-    )
-    return Sum(name, axis, terms, float(value), factors)
-
-
-def plus(made: Sum, name: str, values: Sequence[float] | float | None) -> Sum:
-    """The sum with one more term, if there is one."""
-    if values is None:
-        return made
-    more = Term(name, float(values))  # type: ignore[arg-type]
-    return Sum(made.name, made.axis, (*made.terms, more), made.value, made.factors)
+    ]
+    terms += [] if bias is None else [Term("bias", float(bias))]
+    return Sum(name, axis, tuple(terms), float(held), factors)

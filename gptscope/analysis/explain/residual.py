@@ -51,4 +51,4 @@ def stream(p: Place) -> Iterator[Part]:
     names = [BY_KEY[key].name.format(l=where) for key, where in parts]
     values = [float(p.trace[name][p.at]) for name in names]
     terms = tuple(Term(name, value) for name, value in zip(names, values, strict=True))
-    yield Sum(p.full(p.key), "part", terms, p.number())
+    yield Sum(p.full(p.key), "part", terms, p.number(), source=f"each at [{p.at[0]},{p.at[1]}]")

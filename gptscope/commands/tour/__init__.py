@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from gptscope.commands.tour.card import Card
 
 
+FITS, PIECE = 42, 24  # characters of a text in one line of Python: alone, or in several lines
+
+
 class CardName(StrEnum):
     """The cards in the order of the pass; each lives in a file of its name."""
 
@@ -58,16 +61,15 @@ def command(
 
 
 def view(run: Run, lines: str, chosen: CardName | None) -> View:
-    """The sizes and all cards, or one card; then the lines that go before each line of Python."""
+    """The sizes, the lines that go before each line of Python, and all cards, or one."""
     from gptscope.commands.tour.card import Pass
 
-    one = Pass(run)
-    cards: list[Any] = [] if chosen else [sizes(run)]
+    p, parts = Pass(run), list[Any]()
     for number, name in enumerate(CardName, 1):
         if chosen in (None, name):
-            cards += made(name, one).parts(number)
+            parts += made(name, p).parts(number)
     first = Facts("Each line of Python runs after these", ((Column("first"), lines),))
-    return View("tour", (*cards, first), **run.about)
+    return View("tour", (sizes(run), first, *parts), **run.about)
 
 
 def made(name: CardName, p: Any) -> Card:  # noqa: ANN401
@@ -96,13 +98,13 @@ def sizes(run: Run) -> Facts:
 def setup(source: Source, run: Run) -> str:
     """The lines of Python that load this model and run it on this text."""
     dtype = "" if source.dtype == "float32" else f", {source.dtype!r}"
-    modules, text = "gptscope", repr(run.text)
+    modules, ids = "gptscope", str(list(run.ids))
     if source.file is not None and str(source.file) != "-":
-        modules, text = (
-            "gptscope, pathlib",
-            f"pathlib.Path({str(source.file)!r}).read_bytes().decode()",
-        )
-    ids = f"model.tokenizer.encode({text})" if run.text is not None else str(list(run.ids))
+        modules = "gptscope, pathlib"
+        ids = f"model.tokenizer.encode(\n    pathlib.Path({str(source.file)!r})\n"
+        ids += "    .read_bytes().decode()\n)"
+    elif run.text is not None:
+        ids = f"model.tokenizer.encode({literal(run.text)})"
     return "\n".join(
         (
             f"import {modules}",
@@ -111,3 +113,11 @@ def setup(source: Source, run: Run) -> str:
             "trace = gptscope.trace(model, ids)",
         )
     )
+
+
+def literal(text: str) -> str:
+    """The text as Python has it; a long one in pieces, so that no line breaks within quotes."""
+    if len(repr(text)) <= FITS:
+        return repr(text)
+    pieces = [text[i : i + PIECE] for i in range(0, len(text), PIECE)]
+    return "\n" + "\n".join(f"    {piece!r}" for piece in pieces) + "\n"

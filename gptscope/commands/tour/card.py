@@ -93,5 +93,10 @@ class Pass:
 
 
 def numbers(d: int) -> tuple[Column, ...]:
-    """Columns for the first few of d numbers."""
-    return tuple(Column(f"number {i}", "signed") for i in range(min(d, NUMBERS)))
+    """Columns for the first few of d dimensions."""
+    return columns(range(min(d, NUMBERS)))
+
+
+def columns(dimensions: Iterable[int]) -> tuple[Column, ...]:
+    """A column for each of these dimensions."""
+    return tuple(Column(f"dim {i}", "signed") for i in dimensions)

@@ -25,7 +25,7 @@ def card(p: Pass) -> Card:
             f"[{t}, {s.d_model}]"
         ),
         formula=formula(p),
-        python="trace.layers[0].mlp_act[-1].argmax()",
+        python=in_python(p),
         values=strongest(p),
     )
 
@@ -38,14 +38,24 @@ def formula(p: Pass) -> str:
     return f"{name}({first}) {second}"
 
 
+def in_python(p: Pass) -> str:
+    """The second matrix, applied to the units of the last token."""
+    down = "model.blocks[0].mlp.down"
+    bias = "" if p.model.blocks[0].mlp.down.bias is None else f" + {down}.bias"
+    return f"trace.layers[0].mlp_act[-1] @ {down}.weight{bias}"
+
+
 def activation(name: str) -> str:
     """What stands here in its place."""
     if name == "relu":
         return "here as well."
     if name in EXACT:
-        return "here it is the exact GELU, x Phi(x), which falls smoothly."
+        return "here it is the exact GELU: x times the share of the normal distribution below x."
     if name.startswith("gelu"):
-        return "here it is GPT-2's GELU, x Phi(x) by its tanh form, which falls smoothly."
+        return (
+            "here it is GELU, x times the share of the normal distribution below x, in GPT-2's "
+            "form with tanh."
+        )
     return f"here it is {name}."
 
 
@@ -56,7 +66,7 @@ def strongest(p: Pass) -> tuple[Facts, Table]:
     layer = p.trace.layers[0]
     before, after = layer.mlp_hidden[-1], layer.mlp_act[-1]
     order = np.argsort(-after, kind="stable")[:TOP]
-    on = (Column("units on", "count"), int((after > 0).sum()))
+    on = (Column("units above zero", "count"), int((after > 0).sum()))
     of = (Column("of", "count"), len(after))
     rows = [(int(i), before[i], after[i]) for i in order]
     return Facts(f"Layer 0, {p.last}", (on, of)), Table("The strongest", COLUMNS, rows)

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from gptscope.commands.tour.card import Card, Pass
-from gptscope.commands.tour.norm import gain_and_shift, in_and_out, way
+from gptscope.commands.tour.norm import in_and_out, in_python, since, way
 
 
 def card(p: Pass) -> Card:
     """The norm after the last block, where there is one."""
     if p.model.ln_final is None:
         return without(p)
-    done, math = way(p.spec, p.model.ln_final)
-    python = gain_and_shift(p, "trace.layers[-1].output", "model.ln_final", p.model.ln_final)
+    done, math = way(p, p.model.ln_final)
     return Card(
         title="Final norm",
-        what=f"After the last block every list {done} once more, so that all are of one size.",
+        what=f"After the last block, once more: every list {done}.",
         paper=(
             "None there: each block ends with a norm. Where norms stand before the parts, as in "
-            "GPT-2, the sum at the end has none yet."
+            "GPT-2, the sum at the end has none yet." + since(p)
         ),
         shapes=f"{shape(p)} -> the same",
         formula=math,
-        python=python.replace("trace.layers[0].ln1", "trace.ln_final"),
+        python=in_python(p, "trace.layers[-1].output", "model.ln_final", p.model.ln_final),
         values=(in_and_out(p, "ln_final"),),
     )
 

@@ -19,8 +19,9 @@ def card(p: Pass) -> Card:
             else f"{t} token ids were given, each from 0 to {v - 1:,}."
         ),
         paper=(
-            "There, a second text goes in as well, the sentence to translate, through an encoder. "
-            "A GPT has one text and goes on with it."
+            "There, a second text goes in as well, the sentence to translate, through an encoder; "
+            "a GPT has one text and goes on with it. There, both languages share their pieces "
+            "(byte-pair encoding); GPT-2's begin from bytes, so that every text can be written."
         ),
         shapes=f"ids [T] = [{t}]",
         formula="text -> id_0, id_1, ... id_(T-1)",

@@ -16,6 +16,8 @@ UNMASKED = (
     "reads the value. This model has no mask: a token also reads from what comes after it."
 )
 
+BIASES = " There, queries, keys, values and output have no biases; here they have."
+
 
 def card(p: Pass) -> Card:
     """The weights of one head."""
@@ -28,21 +30,35 @@ def card(p: Pass) -> Card:
             "The same in the paper's decoder, which also reads from the encoder; a GPT has none."
             if s.causal
             else "The paper's encoder reads so; its decoder, and every GPT, hides what comes later."
-        ),
+        )
+        + (BIASES if p.model.blocks[0].attention.q.bias is not None else ""),
         shapes=f"q, k, v {shape}; weights [H, T, T] = [{s.n_heads}, {t}, {t}]",
         formula=formula(p),
-        python="trace.layers[0].heads[0].weights",
+        python=in_python(p),
         values=(grid(p),),
     )
 
 
 def formula(p: Pass) -> str:
     """With the scale, the mask and the bias that this model has."""
-    w, usual = p.model.blocks[0].attention, p.spec.d_head**-0.5
-    scale = " / sqrt(d_h)" if math.isclose(w.scale, usual) else f" * {w.scale:g}"
+    w = p.model.blocks[0].attention
+    scale = " / sqrt(d_h)" if usual_scale(p) else f" * {w.scale:g}"
     mask = " + mask" if p.spec.causal else ""
     bias = "" if w.out.bias is None else " + b"
     return f"weights = softmax(q k'{scale}{mask}); head = weights v; out = heads W_o{bias}"
+
+
+def usual_scale(p: Pass) -> bool:
+    """Whether scores are divided by the root of the head's width."""
+    return math.isclose(p.model.blocks[0].attention.scale, p.spec.d_head**-0.5)
+
+
+def in_python(p: Pass) -> str:
+    """The lesson's function where it fits, the softmax alone where mask or scale differ."""
+    head = "trace.layers[0].heads[0]"
+    if p.spec.causal and usual_scale(p):
+        return f"gptscope.causal_attention({head}.q, {head}.k, {head}.v)[0]"
+    return f"gptscope.softmax({head}.scaled_masked)"
 
 
 def grid(p: Pass) -> Grid:

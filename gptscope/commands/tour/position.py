@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gptscope.commands.tour.card import NUMBERS, Card, Pass, numbers
+from gptscope.commands.tour.card import NUMBERS, Card, Pass, columns, numbers
 from gptscope.view import Column, Part, Table
 
 
@@ -23,7 +23,8 @@ WORDS = {
     "learned": Words(
         "Attention alone does not know order, so every position has a learned row of its own, "
         "which is added to the row of the token.",
-        "There, the rows are computed from sines and cosines; here they are learned.",
+        "There, the rows are computed from sines and cosines; learned ones were tried as well, "
+        "with nearly the same result (section 3.5).",
         "x_t = E[id_t] + P[t]",
         ADDED,
     ),
@@ -35,8 +36,9 @@ WORDS = {
         ADDED,
     ),
     "rotary": Words(
-        "Nothing is added here: in every head, queries and keys are turned, pair by pair, by an "
-        "angle that grows with the position, so that a score depends on the distance.",
+        "Nothing is added here: in every head, queries and keys are turned, number i together with "
+        "number i + d_h/2, by an angle that grows with the position, so that a score depends on "
+        "the distance.",
         "There, rows of sines and cosines are added; turning came later (Su et al. 2021).",
         "q_t = R(t) W_q x_t and k_t = R(t) W_k x_t, with R(t) a turn by t times each pair's speed",
         "trace.layers[0].heads[0].q",
@@ -92,11 +94,16 @@ def added(p: Pass) -> Part:
 
 
 def turned(p: Pass) -> Part:
-    """A query before and after its turn."""
-    head = p.trace.layers[0].heads[0]
+    """A query before and after its turn, with the partners that turn together side by side."""
+    head, speeds = p.trace.layers[0].heads[0], p.model.blocks[0].attention.turning or ()
+    n, t = len(speeds), p.n_tokens - 1
+    pairs = [j for i in range(min(n, NUMBERS // 2)) for j in (i, i + n)]
+    angles = [f"{t * speeds[i % n]:.3g}" for i in pairs]
     rows = [
-        ("before", *head.q_before_rope[-1][:NUMBERS]),
-        (f"turned for position {p.n_tokens - 1}", *head.q[-1][:NUMBERS]),
+        ("before", *head.q_before_rope[-1][pairs]),
+        ("after", *head.q[-1][pairs]),
     ]
-    title = f"The query of {p.last}, layer 0, head 0"
-    return Table(title, (Column("query"), *numbers(p.spec.d_head)), rows)
+    title = f"The query of {p.last}, layer 0, head 0: pair 0 turns by {angles[0]} radians" + (
+        f", pair 1 by {angles[2]}" if len(pairs) > 2 else ""
+    )
+    return Table(title, (Column("query"), *columns(pairs)), rows)

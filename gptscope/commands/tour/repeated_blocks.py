@@ -13,6 +13,11 @@ COLUMNS = (
     Column("length out", "length"),
 )
 
+WAYS = {
+    "pre_norm": "every part reads it, and adds to it",
+    "post_norm": "every part reads it and adds to it, and a norm makes a new list of the sum",
+}
+
 
 def card(p: Pass) -> Card:
     """How long the last token's list is through the blocks, and what each adds."""
@@ -22,8 +27,8 @@ def card(p: Pass) -> Card:
         title="Repeated blocks",
         what=(
             f"Attention and feed forward together are a block, and it comes {times}, each with "
-            "weights of its own. One list per token runs through them all, the residual stream: "
-            "every part reads it, and adds to it."
+            f"weights of its own. One list per token runs through them all, the residual stream: "
+            f"{WAYS[s.wiring]}."
         ),
         paper=(
             "There, 6 blocks read one text and 6 others write the translation; a GPT has one "

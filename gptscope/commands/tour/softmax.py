@@ -9,7 +9,7 @@ from gptscope.view import Column, Facts, Table
 COLUMNS = (
     Column("token", "token"),
     Column("logit", "signed"),
-    Column("exp(logit - max)", "length"),
+    Column("exp(logit - maximum)", "length"),
     Column("probability", "probability"),
 )
 
@@ -20,12 +20,12 @@ def card(p: Pass) -> Card:
         title="Softmax",
         what=(
             "Each logit goes through the exponential function and is divided by the sum of all: "
-            f"{p.spec.n_vocab:,} chances that add up to 1. The highest logit wins clearly, and the "
-            "others are not quite lost."
+            f"{p.spec.n_vocab:,} chances that add up to 1. Differences become ratios: a logit "
+            "higher by 1 is 2.7 times as likely."
         ),
         paper="The same there, and in the attention weights as well.",
         shapes=f"logits [V] = [{p.spec.n_vocab:,}] -> probabilities [V]",
-        formula="p_i = exp(z_i - max) / sum_j exp(z_j - max)",
+        formula="p_i = exp(z_i - maximum) / sum_j exp(z_j - maximum)",
         python="gptscope.softmax(trace.logits[-1])",
         values=chances(p),
     )
