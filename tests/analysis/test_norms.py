@@ -21,7 +21,7 @@ def test_spreads():
 @given(models_and_ids())
 def test_before_between_and_after(model_and_ids):
     model, ids = model_and_ids
-    trace, spread = gptscope.trace(model, ids), SPREAD[model.spec.norm]
+    trace, (_, spread) = gptscope.trace(model, ids), SPREAD[model.spec.norm]
     for layer in range(model.spec.n_layers):
         name = f"layers.{layer}.ln1"
         read = trace.layers[layer].input

@@ -107,7 +107,7 @@ def test_sizes_are_repeated():
 def test_the_rule_of_thumb():
     assert thumb_of(*TOY) == {
         "12 L d^2": 12 * 2 * 64,
-        "all but the embeddings": 1_760,
+        "all but the embeddings and the output": 1_760,
         "off, share of these": pytest.approx(1536 / 1760 - 1),
         OFF: pytest.approx(1536 / 1856 - 1),
     }

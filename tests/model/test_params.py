@@ -1,5 +1,3 @@
-from dataclasses import asdict
-
 import pytest
 
 import gptscope
@@ -12,7 +10,9 @@ from tests.helpers.micro import micro_model, post_norm
 
 def test_parts_by_hand():
     counted = n_params(8, 2, 12, 0)
-    assert asdict(counted) == {
+    assert counted == counted.total == 1_856
+    assert f"{n_params(12288, 96, 50257, 2048):,}" == "174,604,259,328"
+    assert vars(counted) == {
         "embeddings": 96,
         "attention": 576,
         "network": 1_104,
