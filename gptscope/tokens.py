@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 
 FEW = 40  # words that still fit a hint
+LONGEST_FAULT = 300  # characters
+LARGEST = 100_000_000  # bytes of a tokenizer.json; those of 256,000 tokens have 35 million
 
 
 @dataclass(frozen=True)
@@ -66,21 +69,25 @@ class Tokenizer:
         Raises:
             UsageError: the text holds half a character (a lone surrogate), or an unknown word.
         """
-        try:
-            text.encode()
-        except UnicodeEncodeError as fault:
-            code = ord(text[fault.start])
-            raise UsageError(
-                f"character {fault.start} of the text (U+{code:04X}) is not valid Unicode"
-            ) from None
+        check_unicode(text)
         try:
             made = self._tokenizer.encode(text)
-        except Exception as fault:  # the library raises plain Exception, and nothing narrower
-            raise UsageError(f"this model cannot read the text: {fault}", self._words()) from fault
+        except BaseException as fault:  # Exception, or, where the library panics, not even that
+            if is_outside(fault):
+                raise
+            why = f"this model cannot read the text: {told(fault)}"
+            raise UsageError(why, self._words()) from fault
         added = made.special_tokens_mask
         before = next((i for i, put in enumerate(added) if not put), len(added))
         after = next((i for i, put in enumerate(reversed(added)) if not put), 0)
         return Encoded(list(made.ids), before, after)
+
+    def without_special(self, text: str) -> str:
+        """The text without the special tokens that are written out in it."""
+        for token in self._added.values():
+            if token.special and token.content:
+                text = text.replace(token.content, "")
+        return text
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of these ids; bytes that are not a whole character are written <0xNN>."""
@@ -142,18 +149,57 @@ class Decoder:
         return self._pending.decode(b"", final=True)
 
 
+def check_unicode(text: str) -> None:
+    """A text must have whole characters.
+
+    Raises:
+        UsageError: it holds half of one (a lone surrogate).
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError as fault:
+        code = ord(text[fault.start])
+        raise UsageError(
+            f"character {fault.start} of the text (U+{code:04X}) is not valid Unicode"
+        ) from None
+
+
 def load_tokenizer(path: Path) -> Tokenizer | None:
     """The tokenizer.json at this path, or None where there is none.
 
     Raises:
         ModelError: it cannot be understood.
     """
-    if not path.is_file():
+    if not os.path.lexists(path):
         return None
+    if not path.is_file():
+        raise ModelError(f"{path} cannot be read: it is not a file")
+    if path.stat().st_size > LARGEST:
+        raise ModelError(f"{path} is longer than {LARGEST:,} bytes, and is not read")
     try:
         return Tokenizer(tokenizers.Tokenizer.from_file(str(path)))
-    except Exception as fault:  # the library raises plain Exception, and nothing narrower
-        raise ModelError(f"{path} is not a tokenizer that can be read: {fault}") from fault
+    except ModelError:
+        raise
+    except (
+        BaseException
+    ) as fault:  # the library raises Exception, and where it panics not even that
+        if is_outside(fault):
+            raise
+        raise ModelError(
+            f"{path} is not a tokenizer that can be read: {told(fault)}",
+            hint="without that file, the model can be given token ids: --ids 643,414,266",
+        ) from fault
+
+
+def told(fault: BaseException) -> str:
+    """What the library says, which may quote all of a file."""
+    text = str(fault)
+    return text if len(text) <= LONGEST_FAULT else f"{text[:LONGEST_FAULT]}..."
+
+
+def is_outside(fault: BaseException) -> bool:
+    """Whether this is no fault of the library, but a wish to stop."""
+    return isinstance(fault, KeyboardInterrupt | SystemExit | GeneratorExit)
 
 
 def byte_alphabet() -> dict[str, bytes]:

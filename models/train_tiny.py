@@ -23,7 +23,7 @@ try:
     import torch
     from tokenizers import Tokenizer
     from training.checkpoint import State, load_checkpoint, make_folder
-    from training.data import Corpus, read_corpus
+    from training.data import Corpus, characters, read_corpus
     from training.errors import InputError
     from training.evaluate import held_out_loss
     from training.export import read_folder, write_folder
@@ -89,7 +89,7 @@ def make(options: Namespace) -> None:
     corpus = read_corpus(options.data, options.first)
     note(f"{len(corpus.train):,} stories to learn from, {len(corpus.held_out):,} held out")
     model, tokenizer = trained(options, corpus)
-    write_folder(options.out, model, tokenizer)
+    write_folder(options.out, model, tokenizer, characters(corpus.train))
     note(f"wrote {options.out} (its checkpoint.pt is not part of the model and may be deleted)")
     print(held_out_loss(model, tokenizer, corpus.held_out, options.ctx))
 

@@ -224,7 +224,43 @@ def test_two_streams_do_not_mix(tokenizer):
 
 def test_a_tokenizer_that_is_not_there(tmp_path):
     assert load_tokenizer(tmp_path / "tokenizer.json") is None
-    assert load_tokenizer(tmp_path) is None
+    with pytest.raises(ModelError, match="cannot be read: it is not a file"):
+        load_tokenizer(tmp_path)
+
+
+def test_what_the_library_says_is_cut(tmp_path):
+    (tmp_path / "tokenizer.json").write_text(json.dumps({"model": "x" * 5000}), "utf-8")
+    with pytest.raises(ModelError, match="a tokenizer that can be read") as fault:
+        load_tokenizer(tmp_path / "tokenizer.json")
+    assert len(fault.value.message) < 500
+
+
+class Panic(BaseException):
+    """What a panic of the library is: no Exception."""
+
+
+def panicking(tokenizer, monkeypatch, fault):
+    def fail(_text):
+        raise fault
+
+    inner = type("Inner", (), {"encode": staticmethod(fail), "get_vocab": dict})()
+    monkeypatch.setattr(tokenizer, "_tokenizer", inner)
+
+
+def test_a_panic_of_the_library_is_a_sentence(words, monkeypatch):
+    panicking(words, monkeypatch, Panic("index out of bounds"))
+    with pytest.raises(UsageError, match="cannot read the text: index out of bounds"):
+        words.encode("x")
+
+
+def test_an_interrupt_is_no_fault_of_the_library(words, monkeypatch):
+    panicking(words, monkeypatch, KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt):
+        words.encode("x")
+
+
+def test_special_tokens_that_are_written_out_can_be_left_out(tokenizer):
+    assert tokenizer.without_special("a<|endoftext|>b<|endoftext|>") == "ab"
 
 
 @pytest.mark.parametrize(

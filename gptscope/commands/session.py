@@ -6,14 +6,20 @@ import sys
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from gptscope.commands.notices import as_trained, tell_of_weights
 from gptscope.commands.output import tell
 from gptscope.errors import GptscopeError, UsageError
-from gptscope.tokens import Token
+from gptscope.tokens import Token, check_unicode
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from gptscope.commands.options import Source
     from gptscope.engine.trace import Trace
     from gptscope.model.weights import Model
+
+
+LONGEST = 1_000_000  # bytes of a text: a long novel, whose tokens are listed in seconds
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,7 +28,7 @@ class Run:
 
     model: Model
     ids: tuple[int, ...]
-    text: str | None
+    text: str | None  # as it was fed: places are counted in it
     prepended: int = 0  # tokens that stand before the text
     appended: int = 0  # and after it
 
@@ -71,6 +77,7 @@ def start(source: Source, *, may_be_empty: bool = False) -> Run:
         source = with_example(source)
     from gptscope.model.load import load
 
+    tell_of_weights()
     model = load(source.model, source.dtype)
     if source.ids is not None:
         return Run(model, parse_ids(source.ids, model), None)
@@ -79,7 +86,8 @@ def start(source: Source, *, may_be_empty: bool = False) -> Run:
         return Run(model, (), None)
     if not text:
         raise UsageError("the text is empty: there is no token to look at")
-    return encoded(model, text)
+    check_unicode(text)
+    return encoded(model, as_trained(text, model, source.model))
 
 
 def with_example(source: Source) -> Source:
@@ -98,13 +106,25 @@ def with_example(source: Source) -> Source:
 
 
 def encoded(model: Model, text: str) -> Run:
-    """The text as tokens, and how many the tokenizer put around it."""
+    """The text as tokens, and how many the tokenizer put around it.
+
+    Raises:
+        UsageError: the tokenizer is another model's, and makes ids that this one does not have.
+    """
     if model.tokenizer is None:
         raise UsageError(
             "this model has no tokenizer.json, so it cannot read a text",
             hint="give token ids: --ids 643,414,266",
         )
     made = model.tokenizer.encoded(text)
+    outside = next((i for i in made.ids if i >= model.spec.n_vocab), None)
+    if outside is not None:
+        piece = model.tokenizer.text_of(outside)
+        raise UsageError(
+            f"tokenizer.json makes the token id {outside} of {piece!r}, "
+            f"and this model has ids 0 to {model.spec.n_vocab - 1}",
+            hint="the tokenizer may be that of another model",
+        )
     return Run(model, tuple(made.ids), text, made.prepended, made.appended)
 
 
@@ -113,28 +133,60 @@ def read_text(source: Source) -> str:
 
     Raises:
         GptscopeError: the file cannot be read, or is not UTF-8.
+        UsageError: the text is longer than any that is looked at.
     """
     if source.file is None:
-        return source.text or ""
+        text = source.text or ""
+        size = len(text.encode(errors="surrogatepass"))
+    else:
+        data = bytes_of(source.file)
+        size = len(data)
+        text = decoded(data, source.file) if size <= LONGEST else ""
+    if size > LONGEST:
+        raise UsageError(
+            f"the text is longer than {LONGEST:,} bytes, and is not read",
+            hint="a part of it shows as much: head -c 1000 FILE | gptscope ... --file -",
+        )
+    return text
+
+
+def bytes_of(file: Path) -> bytes:
+    """What a file or, for -, standard input holds, and no more than is needed to see its end.
+
+    Raises:
+        GptscopeError: it cannot be read.
+    """
     try:
-        if str(source.file) == "-":
-            return standard_input().decode()
-        return source.file.read_bytes().decode()
-    except OSError as fault:
-        raise GptscopeError(f"{source.file} cannot be read: {fault.strerror}") from fault
+        if str(file) == "-":
+            return standard_input()
+        with file.open("rb") as stream:
+            return stream.read(LONGEST + 1)
+    except (OSError, ValueError) as fault:  # a NUL in the name is no OSError
+        why = getattr(fault, "strerror", None) or fault
+        raise GptscopeError(f"{file} cannot be read: {why}") from fault
+
+
+def decoded(data: bytes, file: Path) -> str:
+    """UTF-8 as text.
+
+    Raises:
+        GptscopeError: it is something else.
+    """
+    try:
+        return data.decode()
     except UnicodeDecodeError as fault:
-        raise GptscopeError(f"{source.file} is not UTF-8 text: {fault}") from fault
+        raise GptscopeError(f"{file} is not UTF-8 text: {fault}") from fault
 
 
 def standard_input() -> bytes:
-    """All of it.
+    """All of it, or as much as is needed to see that it is too long.
 
     Raises:
         GptscopeError: there is none.
     """
     if sys.stdin is None:
         raise GptscopeError("standard input is closed")
-    return sys.stdin.buffer.read()
+    return sys.stdin.buffer.read(LONGEST + 1)
 
 
 def parse_ids(text: str, model: Model) -> tuple[int, ...]:

@@ -21,6 +21,12 @@ if TYPE_CHECKING:
     from gptscope.model.weights import Model
 
 Array = NDArray[np.floating[Any]]
+POSITIONS = {  # in words
+    "learned": "a learned table of positions",
+    "sinusoidal": "a computed table of positions",
+    "rotary": "rotary positions, which turn queries and keys",
+    "none": "no positions",
+}
 
 
 def trace(model: Model, ids: Iterable[int], keep: Sequence[str] | str | None = None) -> Trace:
@@ -103,7 +109,8 @@ class Trace:
             check_index("layer", address.layer, self.spec.n_layers)
         value = self.values.get((address.point.key, address.layer))
         if value is None:
-            raise UsageError(f"{name} is not in this trace: it was not kept, or the model lacks it")
+            why = why_lacking(address.point.key, self.spec) or "it was not kept"
+            raise UsageError(f"{name} is not in this trace: {why}")
         return value
 
 
@@ -164,6 +171,22 @@ class Group(Sequence[Scope]):
         if not -self.n <= index < self.n:
             raise IndexError(f"{self.prefix}[{index}]: there are {self.n}")
         return Scope(self.trace, f"{self.prefix}.{index % self.n}.")
+
+
+def why_lacking(key: str, spec: Spec) -> str | None:
+    """Why such a model does not have the value of this key; None if it does."""
+    rms, place = spec.norm == "rms_norm", POSITIONS.get(spec.positions, spec.positions)
+    if rms and key.endswith((".mean", ".variance")):
+        return "this model has RMS norms, which take no mean and no variance but a mean_square"
+    if not rms and key.endswith(".mean_square"):
+        return "this model has layer norms, which take a mean and a variance, and no mean_square"
+    if key.endswith("_before_rope") and spec.positions != "rotary":
+        return f"this model has {place}, so queries and keys do not turn"
+    if key == "position_embeddings" and spec.positions in ("rotary", "none"):
+        return f"this model has {place}, and adds none to the tokens"
+    if key.startswith("ln_final.") and spec.wiring == "post_norm":
+        return "this model has its norms after each part, and none after the last block"
+    return None
 
 
 def as_transformer_lens(address: Address, value: Array, eps: float) -> Array:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,11 +10,14 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
 from gptscope.errors import ModelError
-from gptscope.model.dtypes import DTYPES
+from gptscope.model.files import reason, short
+from gptscope.model.header import read_header
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
+
+    from gptscope.model.header import Entry
 
 Array = NDArray[Any]
 
@@ -35,28 +37,19 @@ def open_checkpoint(path: Path) -> Checkpoint:
     Raises:
         ModelError: the file is not there, is not safetensors, or holds a type that is not known.
     """
+    header = read_header(path)  # says what is wrong, and where
     try:
-        with safe_open(path, framework="numpy") as file:  # the library checks the whole header
-            metadata = file.metadata() or {}
-        mapped = np.memmap(path, np.uint8, mode="r")
-    except FileNotFoundError:
-        raise ModelError(f"{path} is not there") from None
+        with safe_open(path, framework="numpy"):  # the library has the last word
+            mapped = np.memmap(path, np.uint8, mode="r")
+        arrays = {name: _view(mapped, entry) for name, entry in header.entries.items()}
     except (SafetensorError, OSError, ValueError) as fault:
-        raise ModelError(f"{path} cannot be read as safetensors: {fault}") from fault
-    start = 8 + int.from_bytes(mapped[:8].tobytes(), "little")
-    header = json.loads(mapped[8:start].tobytes())
-    header.pop("__metadata__", None)
-    arrays = {name: _view(mapped, start, name, entry) for name, entry in header.items()}
-    return Checkpoint(path, arrays, metadata)
+        raise ModelError(f"{path} cannot be read as safetensors: {reason(fault)}") from fault
+    return Checkpoint(path, arrays, header.metadata)
 
 
-def _view(mapped: NDArray[np.uint8], start: int, name: str, entry: dict[str, Any]) -> Array:
-    dtype = DTYPES.get(entry["dtype"])
-    if dtype is None:
-        raise ModelError(f"tensor {name} is stored as {entry['dtype']}, which is not supported")
-    begin, end = entry["data_offsets"]
-    flat = np.asarray(mapped[start + begin : start + end])
-    return flat.view(dtype).reshape(entry["shape"])
+def _view(mapped: NDArray[np.uint8], entry: Entry) -> Array:
+    flat = np.asarray(mapped[entry.begin : entry.end])
+    return flat.view(entry.dtype).reshape(entry.shape)
 
 
 class Tensors:
@@ -72,7 +65,7 @@ class Tensors:
 
     def _add(self, stored: str, name: str) -> None:
         if name in self._stored_names:
-            pair = f"{self._stored_names[name]} and {stored}"
+            pair = f"{short(self._stored_names[name])} and {short(stored)}"
             raise ModelError(f"{self._file} holds one tensor under two names: {pair}")
         self._stored_names[name] = stored
 
@@ -115,7 +108,7 @@ class Tensors:
         Raises:
             ModelError: it names the tensors that nobody asked for.
         """
-        left = [self._stored_names[name] for name in self._arrays]
+        left = [short(self._stored_names[name]) for name in self._arrays]
         if left:
             more = f" and {len(left) - 3} more" if len(left) > 3 else ""
             raise ModelError(

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import json
+import reprlib
 from typing import TYPE_CHECKING, Any
 
 from gptscope.errors import ModelError
+from gptscope.model.files import read_json, short
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+LARGEST = 1 << 31  # above every size and id of a model
 # Keys that say nothing about the numbers of a pass: history, training, sampling, other heads.
 IGNORED = {
     "_attn_implementation_autoset",
@@ -90,36 +92,38 @@ class Config:
         """A whole number of at least 1, under the first of these keys that is there."""
         value = self._first(keys, default)
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise ModelError(f"{self.source}: {keys[0]} is {value!r}, not a whole number above 0")
+            raise self._not(keys[0], value, "a whole number above 0")
+        if value >= LARGEST:
+            raise self._not(keys[0], value, f"below {LARGEST:,}, as every size of a model is")
         return value
 
     def number(self, *keys: str, default: float) -> float:
         """A positive number, under the first of these keys that is there."""
         value = self._first(keys, default)
-        if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < 1e9:
-            raise ModelError(f"{self.source}: {keys[0]} is {value!r}, not a positive number")
+        if type(value) not in (int, float) or not 1e-30 < value < 1e9:
+            raise self._not(keys[0], value, "a positive number")
         return float(value)
 
     def flag(self, key: str, *, default: bool) -> bool:
         """True or false."""
         value = self._first((key,), default)
         if not isinstance(value, bool):
-            raise ModelError(f"{self.source}: {key} is {value!r}, not true or false")
+            raise self._not(key, value, "true or false")
         return value
 
     def word(self, key: str, default: str) -> str:
         """A string."""
         value = self._first((key,), default)
-        if not isinstance(value, str):
-            raise ModelError(f"{self.source}: {key} is {value!r}, not a word")
+        if not isinstance(value, str) or short(value) != value:
+            raise self._not(key, value, "a word")
         return value
 
     def token_ids(self, key: str) -> tuple[int, ...]:
         """No, one or several token ids."""
         value = self._first((key,), [])
         ids = value if isinstance(value, list) else [value]
-        if not all(isinstance(i, int) and not isinstance(i, bool) for i in ids):
-            raise ModelError(f"{self.source}: {key} is {value!r}, not a token id")
+        if not all(type(i) is int and -LARGEST < i < LARGEST for i in ids):
+            raise self._not(key, value, "a token id")
         return tuple(ids)
 
     def finish(self) -> None:
@@ -130,10 +134,14 @@ class Config:
         """
         for key, value in self._values.items():
             if key not in self._asked | IGNORED and value not in (None, False, {}, []):
+                name, said = short(key), reprlib.repr(value)
                 raise ModelError(
-                    f"{self.source}: {key} = {value!r} is not understood, and may matter",
-                    hint=f"if {key} does not change the computation, take it out of the file",
+                    f"{self.source}: {name} = {said} is not understood, and may matter",
+                    hint=f"if {name} does not change the computation, take it out of the file",
                 )
+
+    def _not(self, key: str, value: object, wanted: str) -> ModelError:
+        return ModelError(f"{self.source}: {key} is {reprlib.repr(value)}, not {wanted}")
 
     def _first(self, keys: tuple[str, ...], default: Any) -> Any:  # noqa: ANN401
         self._asked.update(keys)
@@ -150,10 +158,4 @@ def read_config(path: Path) -> Config:
     Raises:
         ModelError: it cannot be read, or is not a JSON object.
     """
-    try:
-        values = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError, RecursionError) as fault:
-        raise ModelError(f"{path} cannot be read: {fault}") from fault
-    if not isinstance(values, dict):
-        raise ModelError(f"{path} is not a JSON object")
-    return Config(values, path.name)
+    return Config(read_json(path), path.name)

@@ -14,6 +14,8 @@ from gptscope.errors import ModelError, UsageError
 from gptscope.model.checkpoint import Checkpoint, Tensors, open_checkpoint
 from gptscope.model.config import Config, read_config
 from gptscope.model.families import FAMILIES
+from gptscope.model.find import WEIGHTS, find_weights
+from gptscope.model.finite import Watched
 from gptscope.model.shipped import shipped_folders
 from gptscope.model.weights import Blocks, arrays, widened
 from gptscope.tokens import load_tokenizer
@@ -23,8 +25,6 @@ if TYPE_CHECKING:
 
     from gptscope.model.weights import Model
 
-WEIGHTS = "model.safetensors"
-UNSAFE_ENDINGS = {".bin", ".pt", ".pth", ".ckpt", ".pkl"}
 FLOATS = ("float32", "float64")
 
 
@@ -46,32 +46,9 @@ def load(name: str | Path, dtype: str = "float32") -> Model:
     tensors = Tensors(checkpoint, family.rename)
     stored = family.build(config, tensors)
     tensors.finish()
-    model = finish(stored, np.dtype(dtype), config)
+    model = finish(stored, np.dtype(dtype), config, checkpoint)
     tokenizer = load_tokenizer(file.parent / "tokenizer.json")
     return replace(model, name=label(name, file), tokenizer=tokenizer)
-
-
-def find_weights(name: str | Path) -> Path:
-    """The file that holds the weights.
-
-    Raises:
-        ModelError: it says where was looked.
-    """
-    path = shipped_folders().get(str(name)) or Path(name)
-    if path.suffix in UNSAFE_ENDINGS:
-        raise ModelError(
-            f"{path} may run code when it is opened, so it is not opened",
-            hint="save the weights as .safetensors",
-        )
-    if path.is_dir():
-        path /= WEIGHTS
-    if not path.is_file():
-        shipped = ", ".join(shipped_folders())
-        raise ModelError(
-            f"there is no model at {path}",
-            hint=f"give a folder with model.safetensors, a .safetensors file, or one of: {shipped}",
-        )
-    return path
 
 
 def label(name: str | Path, file: Path) -> str:
@@ -89,7 +66,7 @@ def find_config(folder: Path, checkpoint: Checkpoint) -> Config:
         ModelError: there is neither.
     """
     path = folder / "config.json"
-    if path.is_file():
+    if os.path.lexists(path):
         return read_config(path)
     try:
         values = json.loads(checkpoint.metadata.get("config", "null"))
@@ -114,7 +91,9 @@ def find_family(config: Config, checkpoint: Checkpoint) -> ModuleType:
     raise ModelError(f"the model type is {kind}, and the families understood are: {known}")
 
 
-def finish(stored: Model, dtype: np.dtype[np.floating], config: Config) -> Model:
+def finish(
+    stored: Model, dtype: np.dtype[np.floating], config: Config, checkpoint: Checkpoint
+) -> Model:
     """What is the same for every family: counting, lazy widening, the special tokens."""
     table, computed = stored.position_table, stored.spec.positions != "learned"
     head = None if stored.tied else stored.unembedding
@@ -127,7 +106,7 @@ def finish(stored: Model, dtype: np.dtype[np.floating], config: Config) -> Model
         dtype=dtype,
         position_table=table if table is None or not computed else table.astype(dtype),
         n_params=sum(array.size for array in arrays(parts)),
-        blocks=Blocks(stored.blocks, dtype),
+        blocks=Blocks(Watched(stored.blocks, checkpoint), dtype),
         ln_final=widened(stored.ln_final, dtype),
         bos_id=bos[0] if bos else None,
         end_ids=config.token_ids("eos_token_id"),

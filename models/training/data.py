@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from training.errors import InputError
 from training.progress import bar
@@ -14,20 +15,18 @@ from training.progress import bar
 END = "<|endoftext|>"
 SHORTEST = 150
 HELD_OUT_PERCENT = 4
-TO_ASCII = str.maketrans(
-    {
-        "\u201c": '"',
-        "\u201d": '"',
-        "\u201e": '"',
-        "\u2018": "'",
-        "\u2019": "'",
-        "\u201a": "'",
-        "\u2013": "-",
-        "\u2014": "-",
-        "\u2026": "...",
-        "\u00a0": " ",
-    }
-)
+TO_ASCII = {
+    "\u201c": '"',
+    "\u201d": '"',
+    "\u201e": '"',
+    "\u2018": "'",
+    "\u2019": "'",
+    "\u201a": "'",
+    "\u2013": "-",
+    "\u2014": "-",
+    "\u2026": "...",
+    "\u00a0": " ",
+}
 
 
 @dataclass(frozen=True)
@@ -43,6 +42,12 @@ class Corpus:
         for story in (*self.train, END, *self.held_out):
             digest.update(story.encode() + b"\0")
         return digest.hexdigest()
+
+
+def characters(stories: Iterable[str]) -> dict[str, Any]:
+    """What `text.json` says: every character that is learned from, and what is put for others."""
+    seen = set[str]().union(*stories)
+    return {"seen": "".join(sorted(seen)), "mapped": TO_ASCII}
 
 
 def split_stories(lines: Iterable[str]) -> Iterator[str]:
@@ -70,7 +75,7 @@ def read_stories(path: Path) -> Iterator[str]:
 
 def clean(story: str) -> str:
     """Typographic signs as ASCII, runs of spaces as one space, runs of line breaks as one."""
-    spaced = re.sub(r"[ \t]+", " ", story.translate(TO_ASCII))
+    spaced = re.sub(r"[ \t]+", " ", story.translate(str.maketrans(TO_ASCII)))
     return re.sub(r"\s*\n\s*", "\n", spaced).strip()
 
 

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError
@@ -69,14 +70,26 @@ def fill(model: GPT, tensors: dict[str, Tensor]) -> None:
             parameter.copy_(part)
 
 
-def write_folder(folder: Path, model: GPT, tokenizer: Tokenizer) -> None:
-    """Writes `config.json`, `model.safetensors` and `tokenizer.json`, each whole or not at all."""
-    config = json.dumps(config_of(model.sizes, model.design), indent=2) + "\n"
+def as_json(values: dict[str, Any]) -> bytes:
+    """A JSON file in plain ASCII."""
+    return (json.dumps(values, indent=2) + "\n").encode()
+
+
+def write_folder(
+    folder: Path, model: GPT, tokenizer: Tokenizer, text: dict[str, Any] | None = None
+) -> None:
+    """Writes `config.json`, `model.safetensors` and `tokenizer.json`, each whole or not at all.
+
+    `text`, what the model knows of characters, goes to `text.json`: gptscope reads it.
+    """
+    config = as_json(config_of(model.sizes, model.design))
     weights = save(tensors_of(model), {"format": "pt"})
     words = tokenizer.to_str(pretty=True)
-    write_whole(folder / "config.json", lambda file: file.write(config.encode()))
+    write_whole(folder / "config.json", lambda file: file.write(config))
     write_whole(folder / "model.safetensors", lambda file: file.write(weights))
     write_whole(folder / "tokenizer.json", lambda file: file.write(words.encode()))
+    if text is not None:
+        write_whole(folder / "text.json", lambda file: file.write(as_json(text)))
 
 
 def read_folder(folder: Path) -> tuple[GPT, Tokenizer]:

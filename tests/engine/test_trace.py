@@ -5,8 +5,10 @@ import numpy as np
 import pytest
 
 import gptscope
-from gptscope.engine.hook_points import HOOK_POINTS
+from gptscope.engine.hook_points import BY_KEY, HOOK_POINTS
+from gptscope.engine.trace import why_lacking
 from gptscope.errors import UsageError
+from tests.helpers.folders import GOLDEN
 
 IDS = [3, 1, 4, 1, 5]
 
@@ -153,6 +155,38 @@ def test_what_was_not_kept_is_told(micro, name):
     some = gptscope.trace(micro, IDS, keep=["logits"])
     with pytest.raises(UsageError, match=f"{name} is not in this trace: it was not kept"):
         some[name]
+
+
+LACKING = {
+    ("toy-post", "ln_final.out"): "norms after each part, and none after the last block",
+    ("gpt2", "layers.0.ln1.mean_square"): "layer norms, which take a mean and a variance",
+    ("gpt2", "ln_final.mean_square"): "layer norms, which take a mean and a variance",
+    ("gpt2", "layers.1.heads.0.q_before_rope"): "a learned table of positions, so queries and keys",
+    ("toy", "layers.1.heads.1.k_before_rope"): "a computed table of positions, so queries and keys",
+    ("toy-rotary", "layers.0.ln1.mean"): "RMS norms, which take no mean and no variance",
+    ("toy-rotary", "blocks.1.ln2.hook_scale"): "RMS norms, which take no mean and no variance",
+    (
+        "toy-rotary",
+        "hook_pos_embed",
+    ): "rotary positions, which turn queries and keys, and adds none",
+}
+
+
+@pytest.mark.parametrize(("case", "name"), LACKING)
+def test_what_the_model_lacks_is_told_with_the_reason(case, name):
+    everything = gptscope.trace(gptscope.load(GOLDEN / case), [1, 2])
+    with pytest.raises(UsageError, match=LACKING[case, name]) as fault:
+        everything[name]
+    assert fault.value.message.startswith(f"{name} is not in this trace: this model has ")
+    assert "not kept" not in fault.value.message
+
+
+def test_every_value_is_either_there_or_lacking_for_a_reason(golden_model):
+    everything = gptscope.trace(golden_model, [1, 2])
+    for key, point in BY_KEY.items():
+        layer = 0 if "{l}" in point.name else None
+        there = (key, layer) in everything.values
+        assert there == (why_lacking(key, golden_model.spec) is None), key
 
 
 @pytest.mark.parametrize("path", [["ln1", "out"], ["ln2", "mean"]])

@@ -121,15 +121,21 @@ def test_numbers_are_mapped_and_read_when_they_are_used(file):
     [
         (b"", "cannot be read as safetensors"),
         (b"PK\x03\x04 a pickle inside a zip", "cannot be read as safetensors"),
-        (LITERAL[:-1], "cannot be read as safetensors"),
-        (LITERAL + b"\0", "cannot be read as safetensors"),
-        (LITERAL[:30], "cannot be read as safetensors"),
-        (LITERAL.replace(b"F32", b"Q32"), "cannot be read as safetensors"),
-        (LITERAL.replace(b"[0,8]", b"[0,4]"), "cannot be read as safetensors"),
-        (LITERAL.replace(b"[2,1]", b"[2,2]"), "cannot be read as safetensors"),
+        (LITERAL[:-1], "ends 1 byte behind the end of the file"),
+        (LITERAL + b"\0", "1 byte at its end belong to no tensor"),
+        (LITERAL[:30], "64 bytes of header follow, and 22 do"),
+        (LITERAL.replace(b"F32", b"Q32"), "is stored as Q32, which is not supported"),
+        (LITERAL.replace(b"[0,8]", b"[0,4]"), "takes 8 bytes as F32 .* data_offsets give it 4"),
+        (LITERAL.replace(b"[2,1]", b"[2,2]"), "takes 16 bytes as F32 .* data_offsets give it 8"),
         (b"\xff" * 7 + b"\x7f" + LITERAL[8:], "cannot be read as safetensors"),
-        (one("F8_E4M3", b"\0\0", [2]), "tensor x is stored as F8_E4M3, which is not supported"),
-        (one("F8_E5M2", b"\0\0", [2]), "tensor x is stored as F8_E5M2, which is not supported"),
+        (
+            one("F8_E4M3", b"\0\0", [2]),
+            "tensor x of .* is stored as F8_E4M3, which is not supported",
+        ),
+        (
+            one("F8_E5M2", b"\0\0", [2]),
+            "tensor x of .* is stored as F8_E5M2, which is not supported",
+        ),
     ],
     ids=lambda value: value.decode("latin1")[-12:] if isinstance(value, bytes) else "",
 )
@@ -144,7 +150,7 @@ def test_a_file_that_is_not_there_is_refused(tmp_path):
 
 
 def test_a_folder_is_refused(tmp_path):
-    with pytest.raises(ModelError, match="cannot be read as safetensors"):
+    with pytest.raises(ModelError, match="cannot be read: it is a folder, not a file"):
         open_checkpoint(tmp_path)
 
 

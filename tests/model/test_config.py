@@ -46,7 +46,7 @@ def test_a_malformed_file_is_refused(file, content, why):
 
 
 def test_a_missing_file_is_refused(tmp_path):
-    with pytest.raises(ModelError, match=r"config\.json cannot be read"):
+    with pytest.raises(ModelError, match=r"config\.json is not there"):
         read_config(tmp_path / "config.json")
 
 

@@ -111,7 +111,8 @@ def test_files_that_may_run_code_are_not_opened(tmp_path, name, is_there):
         (tmp_path / name).write_bytes(b"\x80\x04.")
     with pytest.raises(ModelError, match=f"{name} may run code when it is opened") as fault:
         gptscope.load(tmp_path / name)
-    assert fault.value.hint == "save the weights as .safetensors"
+    assert "save_file(" in fault.value.hint
+    assert "save_pretrained(" in fault.value.hint
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int8", "double", ""])
@@ -299,7 +300,7 @@ def test_a_truncated_file_is_refused(folder):
     path = folder()
     file = path / "model.safetensors"
     file.write_bytes(file.read_bytes()[:-4])
-    with pytest.raises(ModelError, match="cannot be read as safetensors"):
+    with pytest.raises(ModelError, match=r"model\.safetensors .* ends 4 bytes behind the end of"):
         gptscope.load(path)
 
 
@@ -307,7 +308,9 @@ def test_a_dtype_that_is_not_known_is_refused(folder):
     name = "transformer.wte.weight"
     packed = np.zeros((61, 16), "uint8")
     path = folder(tensors={name: packed}, kinds={name: "F8_E4M3"})
-    with pytest.raises(ModelError, match=f"{name} is stored as F8_E4M3, which is not supported"):
+    with pytest.raises(
+        ModelError, match=f"{name} of .* is stored as F8_E4M3, which is not supported"
+    ):
         gptscope.load(path)
 
 
@@ -316,5 +319,5 @@ def test_a_damaged_file_of_every_kind_is_refused(tmp_path, case):
     for source in (GOLDEN / case).iterdir():
         shutil.copy(source, tmp_path)
     (tmp_path / "model.safetensors").write_bytes(b"version https://git-lfs.github.com/spec/v1\n")
-    with pytest.raises(ModelError, match=r"model\.safetensors cannot be read as safetensors"):
+    with pytest.raises(ModelError, match=r"model\.safetensors is a Git-LFS pointer of 43 bytes"):
         gptscope.load(tmp_path)

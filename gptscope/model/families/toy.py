@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 WIRINGS = {"pre": "pre_norm", "post": "post_norm"}
 POSITIONS = ("sinusoidal", "learned", "rotary", "none")
+LARGEST_TABLE = 1 << 22  # numbers; nothing in the file bears out a table that is not in it
 NORM_TYPES = ("layer_norm", "rms_norm")
 
 
@@ -47,6 +48,9 @@ def build(config: Config, tensors: Tensors) -> Model:
         positions=one_of(config, "positions", POSITIONS),
         causal=config.flag("causal", default=True),
     )
+    if s.positions != "learned" and s.n_ctx * s.d_model > LARGEST_TABLE:
+        sizes = f"{s.n_ctx} positions of width {s.d_model}"
+        raise ModelError(f"{config.source}: {sizes} are more than are computed")
     return gpt2.assemble(config, tensors, s, position_table(tensors, s), turning(config, s))
 
 

@@ -1,0 +1,56 @@
+"""What is told on standard error of a text and of the weights, and stops nothing."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING
+
+from gptscope.commands.output import tell
+from gptscope.glyphs import visible
+
+if TYPE_CHECKING:
+    from gptscope.model.weights import Model
+
+NAMED = 8  # characters in a warning
+
+
+def as_trained(text: str, model: Model, name: str) -> str:
+    """The text as the model's training data were written, where its folder says how.
+
+    What was changed is told on standard error, and so is what the model never saw, which stays.
+    """
+    from gptscope.model.find import find_weights
+    from gptscope.model.text import read_characters
+
+    characters = read_characters(find_weights(name).parent)
+    if characters is None or model.tokenizer is None:
+        return text
+    mapped = characters.map(text)
+    if mapped.replaced:
+        n = sum(mapped.replaced.values())
+        pairs = (f"{numbered(char)} to {characters.mapped[char]!r}" for char in mapped.replaced)
+        what = f"{n} character{'s' * (n != 1)}: {', '.join(pairs)}"
+        tell(visible(f"mapped as in the training of {model.name}: {what}"))
+    unseen = characters.unseen(model.tokenizer.without_special(mapped.text))
+    if unseen:
+        more = f" and {len(unseen) - NAMED} more" if len(unseen) > NAMED else ""
+        named = ", ".join(map(numbered, unseen[:NAMED]))
+        tell(visible(f"warning: {model.name} never saw: {named}{more}"))
+    return mapped.text
+
+
+def numbered(char: str) -> str:
+    """A character, if it can be shown, and its number: `\u00e9 (U+00E9)`."""
+    number = f"U+{ord(char):04X}"
+    return f"{char} ({number})" if visible(char) == char != " " else number
+
+
+def tell_of_weights() -> None:
+    """NaN in the weights is told in one line; what called for the pass says nothing more."""
+    from gptscope.model.finite import NotFiniteWarning
+
+    def shown(message: Warning | str, *_where: object, **_more: object) -> None:
+        tell(visible(f"warning: {message}"))
+
+    warnings.simplefilter("always", NotFiniteWarning)
+    warnings.showwarning = shown  # what was there before is put back when the program ends
