@@ -1,4 +1,9 @@
-"""Numbers as text: the same kind of number looks alike everywhere, and columns line up."""
+"""Numbers as text: the same kind of number looks alike everywhere, and columns line up.
+
+`precision` is how many significant digits the largest number of a column has; the others have as
+many decimals. Digits before the point are never rounded away, except in powers of ten. A
+probability has that many decimals; a setting at least six digits; a whole number all of them.
+"""
 
 from __future__ import annotations
 
@@ -10,58 +15,81 @@ if TYPE_CHECKING:
 
     from gptscope.view import Kind
 
-SIGNIFICANT = 4
+SIGNIFICANT, SETTING = 4, 6
+SHORT = 2  # decimals of a probability in a grid
+MOST = 8  # decimals, where nobody asked for more
 FIXED = 1e7  # from here on, fixed decimals would only be noise
 ROUNDING = 1e-6  # below it, a number is what rounding left
 NOISE = 1e-5  # below it, fixed decimals would be rows of zeros
 
 
-def formatter(kind: Kind, values: Iterable[Any], grid: bool = False) -> Formatter:  # noqa: FBT001, FBT002
+def formatter(
+    kind: Kind,
+    values: Iterable[Any],
+    grid: bool = False,  # noqa: FBT001, FBT002
+    precision: int | None = None,
+) -> Formatter:
     """How the values of one column or grid are written."""
     if kind == "probability":
-        return Formatter("z.2f") if grid else Formatter("z.4f", least=0.0001)
+        places = precision or (SHORT if grid else SIGNIFICANT)
+        return Formatter(f"z.{places}f", least=0 if grid else places)
     if kind == "count":
         return Formatter(",d")
     if kind in ("signed", "length"):
-        return Formatter(number_format(values))
-    return Formatter("g", rounding=".0e") if kind == "number" else Formatter("")
+        return Formatter(number_format(values, precision))
+    if kind == "number":
+        digits = max(SETTING, precision or 0)
+        return Formatter(f".{digits}g", rounding=f".{(precision or 1) - 1}e")
+    return Formatter("")
 
 
-def number_format(values: Iterable[Any]) -> str:
+def number_format(values: Iterable[Any], precision: int | None = None) -> str:
     """Fixed decimals, so that a column lines up; powers of ten where that would be noise."""
     known = [value for value in values if value is not None]
-    largest = max((abs(float(v)) for v in known if math.isfinite(v)), default=0.0)
-    if largest >= FIXED:
-        return f".{SIGNIFICANT}g"
+    largest = largest_of(known)
+    if largest >= max(FIXED, 10.0 ** (precision or 0)):
+        return f".{precision or SIGNIFICANT}g"
     if 0 < largest < NOISE:
-        return "+.1e"
-    return f"z.{decimals(known)}f"
+        return f"+.{(precision or 2) - 1}e"
+    return f"z.{decimals(known, precision)}f"
 
 
-def decimals(values: Iterable[Any]) -> int:
-    """Digits after the point, so that the largest value has four significant ones."""
-    sizes = (abs(float(v)) for v in values if math.isfinite(v))
-    largest = max(sizes, default=0.0)
+def decimals(values: Iterable[Any], precision: int | None = None) -> int:
+    """Digits after the point, so that the largest value has as many as asked, or four."""
+    largest = largest_of(values)
     if largest == 0:
         return 2
-    return min(8, max(0, SIGNIFICANT - 1 - math.floor(math.log10(largest))))
+    most = max(MOST, precision + 4 if precision else 0)
+    return min(most, max(0, (precision or SIGNIFICANT) - 1 - math.floor(math.log10(largest))))
+
+
+def largest_of(values: Iterable[Any]) -> float:
+    """The largest finite value without its sign; 0 if there is none."""
+    return max((abs(float(v)) for v in values if math.isfinite(v)), default=0.0)
+
+
+def brief(value: float, precision: int | None = None) -> str:
+    """A number beside a legend."""
+    return f"{value:.{precision or SIGNIFICANT}g}"
 
 
 class Formatter:
     """Writes one number; None, which means that nothing is there, as a dash."""
 
-    def __init__(self, spec: str, least: float = 0.0, rounding: str = "") -> None:
+    def __init__(self, spec: str, least: int = 0, rounding: str = "") -> None:
         """`spec` and `rounding`, for what is next to nothing, are formats of Python.
 
-        Below `least` a number is not zero.
+        Below 10 to the power of -`least`, a number is not zero.
         """
-        self._spec, self._least, self._rounding = spec, least, rounding
+        self._spec, self._rounding = spec, rounding
+        self._least = f"{10.0**-least:.{least}f}" if least else ""
+        self._floor = float(self._least or 0)
 
     def __call__(self, value: Any) -> str:  # noqa: ANN401
         """The number as text."""
         if value is None:
             return "-"
-        if self._least and 0 < value < self._least:
+        if self._least and 0 < value < self._floor:
             return f"<{self._least}"
         if self._rounding and 0 < abs(value) < ROUNDING:
             return format(value, self._rounding)

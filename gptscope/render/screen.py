@@ -7,8 +7,11 @@ import shutil
 from dataclasses import dataclass
 from typing import TextIO
 
+from gptscope.glyphs import has
+
 UNBOUNDED = 100_000  # columns of a pipe or a file, where nothing has to be cut
-GLYPHS = "·↵⇥▌█…─"
+GLYPHS = "·↵⇥▌▀▄█…─"
+LIGHT = {"7", *map(str, range(9, 16))}  # backgrounds in COLORFGBG, as Vim reads it
 
 
 @dataclass(frozen=True)
@@ -21,6 +24,12 @@ class Screen:
     colours: bool = True  # where the terminal has them
     light: bool = False  # whether the background is
     precision: int | None = None  # significant digits, where they were asked for
+    encoding: str = "utf-8"
+
+    @property
+    def charset(self) -> str:
+        """The encoding that text must fit in: ASCII where plain characters were asked for."""
+        return "ascii" if not self.unicode and has(self.encoding, GLYPHS) else self.encoding
 
 
 def screen_of(stream: TextIO) -> Screen:
@@ -28,16 +37,23 @@ def screen_of(stream: TextIO) -> Screen:
     terminal = stream.isatty()
     fallback = (80 if terminal else UNBOUNDED, 24)
     width = shutil.get_terminal_size(fallback).columns if terminal else _columns() or UNBOUNDED
-    return Screen(width, terminal, can_encode(stream, GLYPHS))
+    encoding = stream.encoding or "ascii"
+    unicode = can_encode(stream, GLYPHS)
+    return Screen(width, terminal, unicode, light=is_light(), encoding=encoding)
+
+
+def is_light() -> bool:
+    """Whether the background is light, as far as COLORFGBG tells; without it, it is dark.
+
+    A terminal could be asked for its background, but one that does not answer would hold the
+    program up. COLORFGBG ("0;15") is set by Konsole, rxvt and others; `--theme` decides.
+    """
+    return os.environ.get("COLORFGBG", "").rpartition(";")[2] in LIGHT
 
 
 def can_encode(stream: TextIO, text: str) -> bool:
     """Whether the stream's encoding has all of these characters."""
-    try:
-        text.encode(stream.encoding or "ascii")
-    except (UnicodeEncodeError, LookupError):
-        return False
-    return True
+    return has(stream.encoding or "ascii", text)
 
 
 def _columns() -> int:

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from gptscope.render.numbers import decimals, formatter, number_format
+from gptscope.render.numbers import brief, decimals, formatter, number_format
 
 
 @pytest.mark.parametrize(
@@ -100,3 +100,57 @@ def test_zero_has_no_sign():
 def test_one_column_has_one_number_of_digits():
     write = formatter("signed", [12.5, 0.004])
     assert [write(12.5), write(0.004), write(-3)] == ["12.50", "0.00", "-3.00"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "precision", "text"),
+    [
+        ("probability", 0.305_561, 2, "0.31"),
+        ("probability", 0.305_561, 6, "0.305561"),
+        ("probability", 0.0049, 2, "<0.01"),
+        ("probability", 0.01, 2, "0.01"),
+        ("probability", 1.0, 1, "1.0"),
+        ("signed", -1.234_567_8, 2, "-1.2"),
+        ("signed", -1.234_567_8, 6, "-1.23457"),
+        ("signed", 1234.5, 2, "1234"),
+        ("signed", 1_234_567.891, 9, "1234567.89"),
+        ("signed", 12_345_678.9, 3, "1.23e+07"),
+        ("signed", 12_345_678.9, 10, "12345678.90"),
+        ("length", 3.3e-6, 3, "+3.30e-06"),
+        ("length", 1 / 3, 17, "0.33333333333333331"),
+        ("number", 0.123_456_789, 2, "0.123457"),  # a setting is not rounded
+        ("number", 0.123_456_789, 8, "0.12345679"),
+        ("number", 10_000.0, 2, "10000"),
+        ("number", 1e-9, 3, "1.00e-09"),
+        ("count", 1_234_567, 2, "1,234,567"),
+        ("id", 50_256, 2, "50256"),
+        ("probability", math.nan, 3, "nan"),
+        ("signed", None, 3, "-"),
+    ],
+)
+def test_precision_is_the_number_of_significant_digits(kind, value, precision, text):
+    assert formatter(kind, [value], precision=precision)(value) == text
+
+
+@pytest.mark.parametrize("precision", range(1, 18))
+def test_probabilities_have_as_many_decimals_in_tables_and_in_grids(precision):
+    for grid in (False, True):
+        write = formatter("probability", [], grid=grid, precision=precision)
+        assert write(0.75) == f"{0.75:.{precision}f}"
+    assert formatter("probability", [], grid=True, precision=precision)(0.0) == (
+        "0." + precision * "0"
+    )
+
+
+@pytest.mark.parametrize("kind", ["probability", "signed", "length"])
+@pytest.mark.parametrize("precision", [1, 3, 8, 17])
+def test_a_column_has_one_number_of_decimals_at_every_precision(kind, precision):
+    values = [0.5, 0.25, 0.001_234_567_89, 0.999]
+    write = formatter(kind, values, precision=precision)
+    texts = [write(value).replace("<", "") for value in values]
+    assert len({len(text.partition(".")[2]) for text in texts}) == 1
+
+
+@pytest.mark.parametrize(("precision", "text"), [(None, "1.235"), (2, "1.2"), (6, "1.23457")])
+def test_beside_a_legend_numbers_are_brief(precision, text):
+    assert brief(1.234_567_8, precision) == text

@@ -1,13 +1,25 @@
+import os
 import re
+import subprocess
+import sys
+import time
+import unicodedata
+from unittest import mock
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from gptscope.glyphs import UNSAFE, UNSEEN, UNSURE, has, token_glyphs
+from gptscope.render.palette import SCALES, numbered
 from gptscope.render.screen import Screen
 from gptscope.render.terminal import render
-from gptscope.view import Column, Facts, Note, Table, View
-from tests.helpers.views import EVERYTHING, GRID, INF, INPUT, NAN, NOTE, grid, view
+from gptscope.render.terminal.__main__ import gallery
+from gptscope.render.terminal.__main__ import main as show_gallery
+from gptscope.view import Column, Facts, Grid, Note, Sheet, Table, View
+from tests.helpers.views import EVERYTHING, GRID, INF, INPUT, KINDS, NAN, NOTE, grid, view
 
 SGR = re.compile(r"\x1b\[[0-9;]*m")
 FIRST = " ".join(map(str, range(24)))
@@ -25,6 +37,12 @@ def _plain(monkeypatch):
 def truecolor(monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLORTERM", "truecolor")
+
+
+@pytest.fixture
+def few_colours(monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
 
 
 def lines(*parts, width=80, **screen):
@@ -313,6 +331,11 @@ def test_signs_are_shares_of_the_largest_of_all_rows():
     assert shown[2:] == ["..", "=.", "# + . - =: from 10 over 0 to -10"]
 
 
+def test_two_columns_of_lists_have_one_scale():
+    part = Table("", (Column("a", "vector"), Column("b", "vector")), [([1.0], [-4.0])])
+    assert lines(part)[2:] == ["+   =", "# + . - =: from 4 over 0 to -4"]
+
+
 @pytest.mark.parametrize(
     ("values", "largest"), [([0.5, -1.192], "1.192"), ([0, 0], "0"), ([1234.5], "1234")]
 )
@@ -416,10 +439,11 @@ def test_an_ascii_screen_gets_ascii():
     text = render(EVERYTHING, Screen(80, unicode=False))
     text += render(view(many, table("probability", 1.0)), Screen(40, unicode=False))
     assert text.isascii()
-    assert "_tok" in text
-    assert "$" in text
+    assert "a model - 2 tokens: 1 2 (" in text
+    assert "~tok" in text
+    assert "<0x0A>" in text
     assert "####" in text
-    assert "~" in text
+    assert "0 ~a~long~labe.." in text
 
 
 def test_an_ascii_screen_has_the_same_layout():
@@ -456,3 +480,286 @@ def test_a_dumb_terminal_keeps_its_width(monkeypatch):
 def test_nothing_is_wider_than_the_screen(width):
     text = render(EVERYTHING, Screen(width))
     assert max(map(cell_len, text.split("\n"))) <= width
+
+
+# Themes and few colours
+
+
+def codes(text, what):
+    """The colours of the cells, in the order in which they come first."""
+    return list(dict.fromkeys(re.findall(rf"\x1b\[(?:[0-9;]*;)?({what})m", text)))
+
+
+def in_steps(kind, n=101):
+    low = -1 if kind == "signed" else 0
+    return grid([np.linspace(low, 1, n)], kind=kind)
+
+
+@pytest.mark.parametrize("light", [False, True])
+@pytest.mark.parametrize("kind", ["probability", "signed"])
+def test_256_colours_follow_the_scale(monkeypatch, kind, light):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    text = render(view(in_steps(kind)), Screen(100_000, light=light))
+    scale = SCALES["diverging" if kind == "signed" else "sequential", light]
+    assert codes(text, r"48;5;\d+") == [f"48;5;{n}" for n in scale.many]
+    assert "48;2;" not in text
+
+
+@pytest.mark.parametrize("light", [False, True])
+@pytest.mark.parametrize("kind", ["probability", "signed"])
+def test_16_colours_follow_the_scale(few_colours, kind, light):  # noqa: ARG001
+    text = render(view(in_steps(kind)), Screen(100_000, light=light))
+    scale = SCALES["diverging" if kind == "signed" else "sequential", light]
+    numbers = [n for n in scale.few if n is not None]
+    assert codes(text, r"4\d|10\d") == [str(n + (40 if n < 8 else 92)) for n in numbers]
+    cells = re.findall(r"\x1b\[(\d+);(4\d|10\d)m", text)
+    inks = {"30": {"46", "103", "106"}, "97": {"40", "41", "44"}}  # black and white
+    assert {ink for ink, _ in cells} <= set(inks)
+    assert all(back in inks[ink] for ink, back in cells)
+
+
+def test_few_colours_are_drawn_for_every_part(few_colours):  # noqa: ARG001
+    text = render(gallery(), Screen(80))
+    assert not re.search(r"[34]8;[25];", text)
+    assert codes(text, r"4\d|10\d")
+
+
+@pytest.mark.parametrize(
+    ("light", "env", "code"),
+    [
+        (False, {}, "\x1b[2m"),
+        (True, {}, "\x1b[38;5;240m"),
+        (True, {"COLORTERM": "truecolor"}, "\x1b[38;2;95;95;95m"),
+        (True, {"TERM": "xterm"}, ""),
+        (True, {"NO_COLOR": "1"}, ""),
+    ],
+)
+def test_small_print_can_be_read_on_every_background(monkeypatch, light, env, code):
+    for name, value in {"FORCE_COLOR": "1", **env}.items():
+        monkeypatch.setenv(name, value)
+    text = render(View("test", (), {"name": "m"}, INPUT), Screen(80, light=light))
+    assert text.startswith(f"{code}m \u00b7 2 tokens")
+    assert numbered(240) == (88, 88, 88)
+
+
+def test_a_light_theme_has_no_dark_cells_near_zero(truecolor):  # noqa: ARG001
+    part = grid([[0.03, -0.03, 1.0]], kind="signed")
+    backs = re.findall(r"48;2;(\d+);(\d+);(\d+)m", render(view(part), Screen(light=True)))
+    assert min(map(int, backs[0] + backs[1])) > 230
+
+
+# Characters and widths
+
+
+@pytest.mark.parametrize(
+    ("encoding", "unicode"),
+    [("ascii", False), ("cp1252", False), ("utf-8", False), ("utf-8", True)],
+)
+@pytest.mark.parametrize("colours", [False, True])
+def test_columns_line_up_in_every_encoding(monkeypatch, unicode, encoding, colours):
+    if colours:
+        monkeypatch.setenv("FORCE_COLOR", "1")
+    screen = Screen(60, unicode=unicode, encoding=encoding)
+    tokens = (*WIDE_TOKENS, "caf\u00e9", "a_b", "~", "\u20ac")
+    parts = (table("token", *tokens), table("text", *tokens), grid(np.eye(9), tokens, ["c"] * 9))
+    for part in parts:
+        shown = SGR.sub("", render(view(part), screen)).removesuffix("\n").split("\n")
+        assert all(has(screen.charset, line) for line in shown)
+        if part is not parts[2]:
+            assert len({cells_before(line, "|") for line in shown if line.endswith("|")}) == 1
+        else:
+            assert {cell_len(line) for line in shown[3:12]} == {cell_len(shown[3])}
+
+
+def test_a_space_and_an_underscore_and_a_tilde_are_told_apart():
+    shown = lines(table("token", " a", "_a", "~a"), unicode=False)[2:]
+    assert [line.split()[0] for line in shown] == ["~a", "_a", "<0x7E>a"]
+
+
+def test_cp1252_keeps_what_it_has():
+    screen = {"unicode": False, "encoding": "cp1252"}
+    shown = lines(table("token", " caf\u00e9", "\n", "\u6f22"), **screen)[2:]
+    assert [line.split()[0] for line in shown] == ["\u00b7caf\u00e9", "<0x0A>", "<U+6F22>"]
+    assert lines(table("probability", 1.0), **screen)[-1].startswith("1.0000 ####")
+
+
+@pytest.mark.parametrize(
+    ("token", "cells"),  # as terminals draw them, and wcwidth counts
+    [
+        ("\u6f22\u5b57", 4),
+        ("\uff21", 2),
+        ("\uac01", 2),
+        ("\u1112\u1161\u11ab", 2),
+        ("e\u0301", 1),
+        ("\u0e01\u0e47", 1),
+        ("\U0001f600", 2),
+        ("\u2764", 1),
+        ("\t", 1),
+        ("\u0301a", 9),  # <U+0301>a
+        ("\u2764\ufe0f", 9),
+        ("\U0001f469\U0001f3fd", 11),
+        ("\U0001f1e9\U0001f1ea", 18),
+        ("a\u200db", 10),
+    ],
+)
+def test_widths_are_those_of_terminals(token, cells):
+    shown = lines(table("token", token, "x" * 20))[2:]
+    assert cell_len(token_glyphs(token)) == cells
+    assert {cells_before(line, "|") for line in shown} == {23}
+
+
+# Precision
+
+
+def test_precision_holds_in_every_part():
+    facts = Facts("", ((Column("p", "probability"), 1 / 3), (Column("s", "signed"), -2 / 3)))
+    parts = (
+        table("probability", 1 / 3, 2 / 3),
+        table("signed", -1 / 3, 20 / 3),
+        table("length", 1 / 3, 200 / 3),
+        grid([[1 / 3, 2 / 3]]),
+        grid([[1 / 3, -2 / 3]], kind="signed"),
+        facts,
+        Table("", (Column("v", "vector"),), [([1 / 3, -1.0],)]),
+    )
+    numbers = re.findall(r"\d+\.\d+", render(view(*parts), Screen(80, precision=7)))
+    assert numbers == [
+        *("0.3333333", "0.6666667", "0.333333", "6.666667", "0.33333", "66.66667"),
+        *("0.3333333", "0.6666667", "0.3333333", "0.6666667", "0.3333333", "0.6666667"),
+    ]
+    short = re.findall(r"\d+\.\d+", render(view(*parts[:6]), Screen(80, precision=1)))
+    assert short == ["0.3", "0.7", "0.3", "0.7", "0.3", "0.7", "0.3", "0.7"]
+
+
+@pytest.mark.parametrize("precision", [None, 1, 2, 7, 17])
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_columns_line_up_at_every_precision(width, precision):
+    part = table("probability", 0.5, 1e-12, None, 0.123_456_789)
+    shown = lines(part, width=width, precision=precision)[2:]
+    assert {cells_before(line, "|") for line in shown} == {cells_before(shown[0], "|")}
+    shown = lines(grid(np.full((3, 4), 1 / 3)), width=width, precision=precision)
+    assert max(map(cell_len, shown)) <= width
+
+
+# Every view
+
+WORDS = st.text(max_size=30) | st.sampled_from(
+    [*WIDE_TOKENS, "\u0301", "\t", "x" * 90, "\u6f22" * 30]
+)
+REAL = st.floats(width=32)
+CELLS = {
+    "text": st.none() | WORDS,
+    "token": WORDS,
+    "id": st.none() | st.integers(0, 10**6),
+    "count": st.none() | st.integers(0, 10**12),
+    "probability": st.none() | st.floats(0, 1),
+    "vector": st.lists(REAL, max_size=150),
+} | dict.fromkeys(("signed", "length", "number"), st.none() | REAL)
+
+
+@st.composite
+def tables(draw):
+    kinds = draw(st.lists(st.sampled_from(KINDS), min_size=1, max_size=6))
+    rows = draw(st.lists(st.tuples(*(CELLS[kind] for kind in kinds)), max_size=3))
+    return Table(draw(WORDS), tuple(Column(draw(WORDS), kind) for kind in kinds), rows)
+
+
+@st.composite
+def grids(draw, most=7):
+    n, m = draw(st.integers(1, 5)), draw(st.integers(1, most))
+    numbers = np.resize(draw(st.lists(REAL, min_size=1, max_size=9)), (n, m))
+    mask = draw(st.none() | st.lists(st.booleans(), min_size=1, max_size=5))
+    hidden = None if mask is None else np.resize(mask, (n, m))
+    labels = [tuple(draw(WORDS) for _ in range(min(k, 4))) * k for k in (n, m)]
+    rows, columns = (names[:k] for names, k in zip(labels, (n, m), strict=True))
+    kind = draw(st.sampled_from(["probability", "signed", "length"]))
+    return Grid(draw(WORDS), rows, columns, numbers, kind, hidden=hidden)
+
+
+SHEETS = st.builds(Sheet, WORDS, st.lists(grids(60), max_size=5).map(tuple), st.integers(1, 12))
+PAIRS = st.sampled_from([kind for kind in KINDS if kind != "vector"]).flatmap(
+    lambda kind: st.tuples(st.builds(Column, WORDS, st.just(kind)), CELLS[kind])
+)
+FACTS = st.builds(Facts, WORDS, st.lists(PAIRS, max_size=4).map(tuple))
+PARTS = tables() | grids() | SHEETS | FACTS | st.builds(Note, WORDS)
+SCREENS = st.builds(
+    Screen,
+    width=st.sampled_from([20, 40, 80]) | st.integers(20, 200),
+    unicode=st.booleans(),
+    light=st.booleans(),
+    precision=st.none() | st.integers(1, 17),
+    encoding=st.sampled_from(["utf-8", "utf-8", "cp1252", "ascii"]),
+)
+TERMINALS = st.sampled_from(
+    [
+        {},
+        {"FORCE_COLOR": "1", "COLORTERM": "truecolor"},
+        {"FORCE_COLOR": "1"},
+        {"FORCE_COLOR": "1", "TERM": "xterm"},
+        {"FORCE_COLOR": "1", "NO_COLOR": "1"},
+    ]
+)
+
+
+@settings(max_examples=200)
+@given(PARTS, SCREENS, TERMINALS)
+def test_any_part_fits_any_screen(part, screen, env):
+    drawn = screen if screen.encoding == "utf-8" else Screen(**{**vars(screen), "unicode": False})
+    with mock.patch.dict(os.environ, env):
+        text = SGR.sub("", render(view(part), drawn))
+    assert [line for line in text.split("\n") if cell_len(line) > screen.width] == []
+    assert has(drawn.charset, text)
+    every = set(text) - {"\n", " "}
+    assert not every & (UNSEEN | UNSURE)
+    assert not {unicodedata.category(char) for char in every} & UNSAFE
+
+
+# Long tables
+
+
+@pytest.mark.parametrize("width", [40, 80, 100_000])
+def test_a_long_table_does_not_take_long(width):
+    columns = tuple(Column(kind, kind) for kind in ("id", "token", "text", "probability"))
+    part = Table("", columns, [(i, f" t{i}", "words", 1 / (i + 1)) for i in range(20_000)])
+    start = time.perf_counter()
+    shown = render(view(part), Screen(width))
+    assert time.perf_counter() - start < 10  # a tenth of it, when nothing else runs
+    assert shown.count("\u00b7t") == 20_000
+    assert "\u00b7t19999" in shown
+
+
+# The gallery
+
+
+def test_the_gallery_has_every_kind_of_part_and_of_column():
+    parts = gallery().parts
+    assert {type(part) for part in parts} == {Table, Grid, Sheet, Facts, Note}
+    assert {c.kind for part in parts if isinstance(part, Table) for c in part.columns} == set(KINDS)
+    assert {part.kind for part in parts if isinstance(part, Grid)} == {
+        *("probability", "signed", "length")
+    }
+
+
+@pytest.mark.parametrize("width", [20, 40, 80, 200])
+@pytest.mark.parametrize("unicode", [False, True])
+@pytest.mark.parametrize("light", [False, True])
+def test_the_gallery_fits(truecolor, width, unicode, light):  # noqa: ARG001
+    text = SGR.sub("", render(gallery(), Screen(width, unicode=unicode, light=light)))
+    assert max(map(cell_len, text.split("\n"))) <= width
+
+
+def test_the_gallery_takes_the_options_of_every_command(capsys):
+    show_gallery(["--theme", "light", "--ascii", "--no-color", "--width", "40", "--precision", "2"])
+    shown = capsys.readouterr().out
+    assert shown.isascii()
+    assert max(map(len, shown.split("\n"))) <= 40
+    assert "\x1b" not in shown
+
+
+def test_the_gallery_runs_as_a_module():
+    args = [sys.executable, "-m", "gptscope.render.terminal", "--width", "60"]
+    env = {**os.environ, "PYTHONIOENCODING": "cp1252", "NO_COLOR": "1"}
+    done = subprocess.run(args, capture_output=True, check=True, env=env, timeout=30)
+    shown = done.stdout.decode("cp1252")
+    assert "A sheet of grids" in shown
+    assert "\u00b7Lily" in shown

@@ -5,43 +5,73 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING, Any
 
-from rich.cells import cell_len, set_cell_size
 from rich.console import Console
+from rich.segment import Segment
+from rich.terminal_theme import DEFAULT_TERMINAL_THEME, SVG_EXPORT_THEME
 from rich.text import Text
 
-from gptscope.glyphs import visible
 from gptscope.render.fed import fed
-from gptscope.render.numbers import formatter
-from gptscope.render.terminal.cells import title
+from gptscope.render.terminal.cells import wide
+from gptscope.render.terminal.facts import facts
 from gptscope.render.terminal.grids import grid
+from gptscope.render.terminal.place import Place
 from gptscope.render.terminal.sheets import sheet
 from gptscope.render.terminal.tables import table
 from gptscope.view import Facts, Grid, Note, Part, Sheet, Table, View
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
-    from rich.console import RenderableType
+    from rich.console import ConsoleOptions
 
     from gptscope.render.screen import Screen
+    from gptscope.render.terminal.cells import Line
 
-ROOM = 40  # cells that words beside a name should have
-ASCII = str.maketrans({"·": "_", "↵": "$", "⇥": ">", "█": "#", "▌": "|", "…": "~", "─": "-"})
+
+class Lines:
+    """Lines as they are; rich would measure and break again what fits already."""
+
+    def __init__(self, lines: Iterable[Line]) -> None:
+        """Each without its line end."""
+        self._lines = lines
+
+    def __rich_console__(self, to: Console, _: ConsoleOptions) -> Iterator[Segment]:
+        """What is written; a line that is too wide goes on in the next."""
+        width = to.width  # which looks at the environment
+        for line in self._lines:
+            if wide(line) <= width:
+                yield from written(line, to)
+            else:
+                text = Text(line) if isinstance(line, str) else line
+                for part in text.wrap(to, width):
+                    yield from written(part, to)
+
+
+def written(line: Line, to: Console) -> Iterator[Segment]:
+    """One line, and its end."""
+    if isinstance(line, str):
+        yield Segment(f"{line}\n")
+    elif line.spans:
+        yield from line.render(to, end="\n")
+    else:
+        yield Segment(line.plain, to.get_style(line.style))
+        yield Segment("\n")
 
 
 def render(view: View, screen: Screen) -> str:
     """The view as text, with escape codes where the place has colours."""
     out = io.StringIO()
-    draw(view, console(screen, out), screen)
-    text = out.getvalue()
-    return text if screen.unicode else text.translate(ASCII)
+    draw(view, Place(console(screen, out), screen))
+    return out.getvalue()
 
 
 def picture(view: View, screen: Screen, form: str) -> str:
     """The view as an SVG in full colour; the same view gives the same text."""
     to = console(screen, io.StringIO(), record=True, color_system="truecolor", no_color=False)
-    draw(view, to, screen)
-    return to.export_svg(title=f"gptscope {view.command}", code_format=form, unique_id="gptscope")
+    draw(view, Place(to, screen))
+    theme = DEFAULT_TERMINAL_THEME if screen.light else SVG_EXPORT_THEME
+    name = f"gptscope {view.command}"
+    return to.export_svg(title=name, theme=theme, code_format=form, unique_id="gptscope")
 
 
 def console(screen: Screen, out: io.StringIO, **options: Any) -> Console:  # noqa: ANN401
@@ -53,43 +83,41 @@ def console(screen: Screen, out: io.StringIO, **options: Any) -> Console:  # noq
     return Console(file=out, force_terminal=forced, **plain, **options)
 
 
-def draw(view: View, to: Console, screen: Screen) -> None:
+def draw(view: View, place: Place) -> None:
     """Print what was fed, then every part."""
+    place.to.print(Lines(lines(view, place)), crop=False)
+
+
+def lines(view: View, place: Place) -> Iterator[Line]:
+    """What was fed, then every part, with an empty line between them."""
     if view.input:
-        to.print(Text(fed(view.model or {}, view.input)), style="dim")
+        yield Text(given(view, place), style=place.faint)
     for i, part in enumerate(view.parts):
         if i or view.input:
-            to.print()
-        for piece in pieces(part, to, screen):
-            to.print(piece)
+            yield ""
+        yield from pieces(part, place)
 
 
-def pieces(part: Part, to: Console, screen: Screen) -> Iterator[RenderableType]:
-    """What is printed for one part."""
+def given(view: View, place: Place) -> str:
+    """What was fed, in characters that this place has."""
+    line = fed(view.model or {}, view.input or {})
+    if place.cut != "…":
+        line = line.replace(" …", " ...")
+    if place.words("·") != "·":
+        line = line.replace(" · ", " - ", 1)
+    return place.words(line)
+
+
+def pieces(part: Part, place: Place) -> Iterator[Line]:
+    """The lines of one part."""
     match part:
         case Table():
-            yield from table(part, to, screen)
+            yield from table(part, place)
         case Grid():
-            yield from grid(part, to)
+            yield from grid(part, place)
         case Sheet():
-            yield from sheet(part, to, screen)
+            yield from sheet(part, place)
         case Facts():
-            yield from facts(part, to)
+            yield from facts(part, place)
         case Note():
-            yield Text(visible(part.text))
-
-
-def facts(part: Facts, to: Console) -> Iterator[RenderableType]:
-    """Name and value, one a line; words that do not fit go on below, under their beginning."""
-    yield from title(part.title)
-    names = [visible(column.name) for column, _ in part.pairs]
-    wide = max(map(cell_len, names))
-    for name, (column, value) in zip(names, part.pairs, strict=True):
-        number = formatter(column.kind, [value])
-        shown = visible(value, keep="\n") if isinstance(value, str) else number(value)
-        beside, first = wide + 2, name
-        if to.width - beside < ROOM and cell_len(shown) > to.width - beside:  # a narrow screen
-            yield Text(name)
-            beside, first = 2, ""
-        for i, line in enumerate(Text(shown).wrap(to, to.width - beside)):
-            yield Text(set_cell_size("" if i else first, beside)) + line
+            yield place.words(part.text)

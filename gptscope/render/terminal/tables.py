@@ -1,6 +1,7 @@
 """Tables on a terminal: numbers to the right, a bar beside a probability, a list as a strip.
 
-A table takes the first of `LAYOUTS` that fits; if none does, it is written row by row.
+A table takes the first of `LAYOUTS` that fits; if none does, it is written row by row. It is
+worked on column by column, and what has no style stays a plain string: tables can be long.
 """
 
 from __future__ import annotations
@@ -10,26 +11,22 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
-from rich.cells import cell_len, set_cell_size
-from rich.color import Color
 from rich.style import Style
 from rich.text import Text
 
-from gptscope.glyphs import visible
 from gptscope.render.numbers import formatter
-from gptscope.render.palette import DIVERGING, SEQUENTIAL, colour
-from gptscope.render.terminal.cells import LEGEND, NUMBERS, has_colours, label, title
+from gptscope.render.terminal.cells import NUMBERS, padded, title, wide
+from gptscope.render.terminal.strips import largest_in, strip, strip_legend
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from rich.console import Console, RenderableType
-
-    from gptscope.render.screen import Screen
+    from gptscope.render.terminal.cells import Line
+    from gptscope.render.terminal.place import Place
     from gptscope.view import Column, Table
 
 BAR, FOLDED = 12, 30  # cells
-WRONG = "?"  # in a strip: not a number
+BAR_SHARE = {False: 0.6, True: 0.75}  # whose colour stands out from a dark, from a light background
 
 
 @dataclass(frozen=True)
@@ -49,169 +46,174 @@ LAYOUTS = (
 )
 
 
-def table(part: Table, to: Console, screen: Screen) -> Iterator[RenderableType]:
+def table(part: Table, place: Place) -> Iterator[Line]:
     """A table in the first layout that fits; nothing is cut."""
-    yield from title(part.title)
+    yield from title(part.title, place)
+    cells = Cells(part, place)
     for layout in LAYOUTS:
-        rows = written(part, to, layout)
-        if width(part, rows, layout) <= to.width:
-            yield from in_columns(part, rows, layout, to, screen)
+        heads, columns = headings(part, layout, place), cells.written(layout)
+        sizes = [max(map(widest, (h, *cs))) for h, cs in zip(heads, columns, strict=True)]
+        if least(part, sizes, layout) <= place.width:
+            yield from in_columns(part, columns, (heads, sizes), layout, place)
             break
     else:
-        narrow = Layout(bars=False, stacked=False, strip=to.width)
-        yield from one_by_one(part, written(part, to, narrow))
+        narrow = Layout(bars=False, stacked=False, strip=place.width)
+        yield from one_by_one(part, cells.written(narrow), place)
     if any(column.kind == "vector" for column in part.columns):
-        yield strip_legend(part, to)
+        yield strip_legend(cells.largest(), place)
 
 
-def headings(part: Table, layout: Layout) -> list[Text]:
+class Cells:
+    """The cells of a table as text, column by column; layouts share most of them."""
+
+    def __init__(self, part: Table, place: Place) -> None:
+        """Nothing is written yet."""
+        self._part, self._place = part, place
+        self._values = [[row[i] for row in part.rows] for i in range(len(part.columns))]
+        self._done: dict[tuple[int, bool, int], list[Line]] = {}
+
+    def written(self, layout: Layout) -> list[list[Line]]:
+        """Every column in a layout."""
+        return [self._column(i, column, layout) for i, column in enumerate(self._part.columns)]
+
+    def largest(self) -> float:
+        """The largest number of all lists."""
+        return largest_in(self._lists())
+
+    def _lists(self) -> list[Sequence[float]]:
+        pairs = zip(self._part.columns, self._values, strict=True)
+        return [v for column, values in pairs if column.kind == "vector" for v in values]
+
+    def _column(self, i: int, column: Column, layout: Layout) -> list[Line]:
+        bars = layout.bars and column.kind == "probability"
+        key = i, bars, layout.strip if column.kind == "vector" else 0
+        if key not in self._done:
+            like = self._lists() if column.kind == "vector" else self._values[i]
+            write = writer(column, like, self._place, layout)
+            self._done[key] = [write(value) for value in self._values[i]]
+        return self._done[key]
+
+
+def headings(part: Table, layout: Layout, place: Place) -> list[str]:
     """The names of the columns."""
-    names = (visible(column.name) for column in part.columns)
-    return [Text(name.replace(" ", "\n") if layout.stacked else name) for name in names]
+    names = (place.words(column.name) for column in part.columns)
+    return [name.replace(" ", "\n") if layout.stacked else name for name in names]
 
 
-def written(part: Table, to: Console, layout: Layout) -> list[list[Text]]:
-    """Every cell as text."""
-    writers = [
-        writer(column, [row[i] for row in part.rows], to, layout)
-        for i, column in enumerate(part.columns)
-    ]
-    return [[write(v) for write, v in zip(writers, row, strict=True)] for row in part.rows]
-
-
-def width(part: Table, rows: Sequence[Sequence[Text]], layout: Layout) -> int:
+def least(part: Table, sizes: Sequence[int], layout: Layout) -> int:
     """How many cells the table takes at the least, side by side; long words can be folded."""
-    wide = [max(map(widest, cells)) for cells in zip(headings(part, layout), *rows, strict=True)]
-    least = (
-        min(n, FOLDED) if column.kind == "text" else n
-        for n, column in zip(wide, part.columns, strict=True)
-    )
-    return sum(least) + layout.gap * (len(wide) - 1)
+    pairs = zip(sizes, part.columns, strict=True)
+    cells = (min(n, FOLDED) if column.kind == "text" else n for n, column in pairs)
+    return sum(cells) + layout.gap * (len(sizes) - 1)
 
 
-def widest(text: Text) -> int:
+def widest(cell: Line) -> int:
     """The widest line of a cell."""
-    return max(map(cell_len, text.plain.split("\n")))
+    text = cell if isinstance(cell, str) else cell.plain
+    return max(map(wide, text.split("\n"))) if "\n" in text else wide(text)
 
 
 def in_columns(
-    part: Table, rows: Sequence[Sequence[Text]], layout: Layout, to: Console, screen: Screen
-) -> Iterator[RenderableType]:
+    part: Table,
+    cells: Sequence[Sequence[Line]],
+    top: tuple[Sequence[str], Sequence[int]],
+    layout: Layout,
+    place: Place,
+) -> Iterator[Line]:
     """The usual layout; only words are folded."""
-    heads = headings(part, layout)
-    wide = [max(map(widest, cells)) for cells in zip(heads, *rows, strict=True)]
+    heads, sizes = top[0], list(top[1])
     words = [i for i, column in enumerate(part.columns) if column.kind == "text"]
-    between = layout.gap * (len(wide) - 1)
-    over = sum(wide) + between - to.width
-    for i in sorted(words, key=lambda i: -wide[i]):
-        less = min(max(over, 0), max(wide[i] - FOLDED, 0))
-        wide[i], over = wide[i] - less, over - less
+    between = layout.gap * (len(sizes) - 1)
+    over = sum(sizes) + between - place.width
+    for i in sorted(words, key=lambda i: -sizes[i]):
+        less = min(max(over, 0), max(sizes[i] - FOLDED, 0))
+        sizes[i], over = sizes[i] - less, over - less
     right = [
         column.kind in NUMBERS and not (layout.bars and column.kind == "probability")
         for column in part.columns
     ]
-    for head in lines(heads, wide, right, to, layout.gap):
-        yield Text(head.plain, style="bold")
-    yield Text(("─" if screen.unicode else "-") * (sum(wide) + between))
-    for row in rows:
-        yield from lines(row, wide, right, to, layout.gap)
+    for line in lines([[head] for head in heads], sizes, right, layout.gap, place):
+        yield Text(str(line), style="bold")
+    yield ("─" if place.screen.unicode else "-") * (sum(sizes) + between)
+    yield from lines(cells, sizes, right, layout.gap, place)
 
 
 def lines(
-    cells: Sequence[Text], wide: Sequence[int], right: Sequence[bool], to: Console, gap: int
-) -> Iterator[Text]:
-    """One row: as many lines as its longest cell has."""
-    folded = [
-        list(cell.split("\n")) if widest(cell) <= n else list(cell.wrap(to, n))
-        for cell, n in zip(cells, wide, strict=True)
+    columns: Sequence[Sequence[Line]],
+    sizes: Sequence[int],
+    right: Sequence[bool],
+    gap: int,
+    place: Place,
+) -> Iterator[Line]:
+    """The rows: each as many lines as its longest cell has."""
+    blocks = [
+        [
+            [padded(line, n, right=to_the_right) for line in folded(cell, n, place)]
+            for cell in column
+        ]
+        for column, n, to_the_right in zip(columns, sizes, right, strict=True)
     ]
-    for parts in zip_longest(*folded, fillvalue=Text()):
-        line = Text()
-        for part, n, to_the_right in zip(parts, wide, right, strict=True):
-            fill = " " * (n - part.cell_len)
-            line.append(" " * gap if line else "")
-            line = line.append(fill) + part if to_the_right else line + part + Text(fill)
-        line.rstrip()
-        yield line
+    empty = [" " * n for n in sizes]
+    for row in zip(*blocks, strict=True):
+        for parts in zip_longest(*row):
+            yield joined([e if p is None else p for p, e in zip(parts, empty, strict=True)], gap)
 
 
-def one_by_one(part: Table, rows: Sequence[Sequence[Text]]) -> Iterator[RenderableType]:
+def folded(cell: Line, n: int, place: Place) -> list[Line]:
+    """The lines of a cell, none wider than `n`."""
+    if widest(cell) > n:
+        text = Text(cell) if isinstance(cell, str) else cell
+        return [line.plain if isinstance(cell, str) else line for line in text.wrap(place.to, n)]
+    return list(cell.split("\n"))
+
+
+def joined(parts: Sequence[Line], gap: int) -> Line:
+    """Cells side by side, without spaces at the end."""
+    if all(isinstance(part, str) for part in parts):
+        return (" " * gap).join(map(str, parts)).rstrip(" ")
+    line = Text()
+    for i, part in enumerate(parts):
+        line.append(" " * gap if i else "")
+        line.append(part)
+    line.rstrip()
+    return line
+
+
+def one_by_one(part: Table, cells: Sequence[Sequence[Line]], place: Place) -> Iterator[Line]:
     """A line for each cell, for a narrow screen."""
-    names = [visible(column.name) for column in part.columns]
-    side = max(map(cell_len, names)) + 2
-    for i, row in enumerate(rows):
+    names = [place.words(column.name) for column in part.columns]
+    side = max(map(wide, names)) + 2
+    heads = [padded(name, side) for name in names]
+    for i, row in enumerate(zip(*cells, strict=True)):
         if i:
-            yield Text()
-        for name, cell in zip(names, row, strict=True):
-            between = "\n" if "\n" in cell.plain else ""
-            yield Text(set_cell_size(name, side) + between) + cell
+            yield ""
+        for name, head, cell in zip(names, heads, row, strict=True):
+            first, *rest = cell.split("\n")
+            yield from (name, first, *rest) if rest else (joined([head, first], 0),)
 
 
 def writer(
-    column: Column, values: Sequence[Any], to: Console, layout: Layout
-) -> Callable[[Any], Text]:
+    column: Column, values: Sequence[Any], place: Place, layout: Layout
+) -> Callable[[Any], Line]:
     """The function that writes one cell of this column."""
     if column.kind == "vector":
         largest = largest_in(values)
-        return lambda value: strip(value, largest, layout.strip, to)
+        return lambda value: strip(value, largest, layout.strip, place)
     if column.kind not in NUMBERS:
-        return lambda value: Text(label(value or "", column.kind))
-    write = formatter(column.kind, values)
+        return lambda value: place.label(value or "", column.kind)
+    write = formatter(column.kind, values, precision=place.screen.precision)
     if column.kind == "probability" and layout.bars:
-        wide = max((len(write(value)) for value in values), default=0)
-        return lambda value: Text(f"{write(value):>{wide}} ") + bar(value)
-    return lambda value: Text(write(value))
+        n = max((len(write(value)) for value in values), default=0)
+        return lambda value: with_bar(f"{write(value):>{n}} ", value, place)
+    return write
 
 
-def bar(share: float | None) -> Text:
-    """A bar as long as the share; the number stands beside it."""
+def with_bar(number: str, share: float | None, place: Place) -> Line:
+    """A number and a bar as long as the share."""
     filled = round(share * BAR) if share is not None and math.isfinite(share) else 0
-    style = Style(color=Color.from_rgb(*colour(0.6, SEQUENTIAL)))
-    return Text("█" * filled, style=style) + Text(" " * (BAR - filled))
-
-
-def strip(values: Sequence[float], largest: float, wide: int, to: Console) -> Text:
-    """A list of numbers as coloured cells, two to a character; signs where there is no colour."""
-    shares = [float(v) / (largest or 1.0) for v in values]
-    if not has_colours(to):
-        signs = "".join(sign(share) for share in shares)
-        return Text("\n".join(signs[i : i + wide] for i in range(0, len(signs), wide)))
-    text = Text()
-    for i in range(0, len(shares), 2):
-        if i and i % (2 * wide) == 0:
-            text.append("\n")
-        pair = (shares[i : i + 2] * 2)[:2]  # an odd last value fills its character alone
-        if any(map(math.isnan, pair)):
-            text.append(WRONG)
-            continue
-        left, right = (Color.from_rgb(*colour(share, DIVERGING)) for share in pair)
-        text.append("▌", Style(color=left, bgcolor=right))
-    return text
-
-
-def largest_in(lists: Sequence[Sequence[float]]) -> float:
-    """The largest finite number without its sign, which has the strongest colour."""
-    sizes = (abs(float(x)) for one in lists for x in one)
-    return max(filter(math.isfinite, sizes), default=0.0)
-
-
-def strip_legend(part: Table, to: Console) -> Text:
-    """What the cells of a strip mean."""
-    (i,) = (i for i, column in enumerate(part.columns) if column.kind == "vector")
-    largest = largest_in([row[i] for row in part.rows])
-    if not has_colours(to):
-        return Text(f"# + . - =: from {largest:.4g} over 0 to {-largest:.4g}", style="dim")
-    text = Text().append(f"{-largest:.4g} ", "dim")
-    for i in range(LEGEND):
-        share = (2 * i + 1) / LEGEND - 1
-        text.append(" ", Style(bgcolor=Color.from_rgb(*colour(share, DIVERGING))))
-    return text.append(f" {largest:.4g}", "dim")
-
-
-def sign(share: float) -> str:
-    """One character for a value: = - . + # from far below zero to far above."""
-    if math.isnan(share):
-        return WRONG
-    if abs(share) < 0.15:
-        return "."
-    return ("+", "#")[share > 0.5] if share > 0 else ("-", "=")[share < -0.5]
+    text = ("█" if place.screen.unicode else "#") * filled
+    empty = " " * (BAR - filled)
+    if not (text and place.colours):
+        return number + text + empty
+    back = place.paint("probability").back(BAR_SHARE[place.screen.light])
+    return Text(number).append(text, Style(color=back)).append(empty)
