@@ -16,13 +16,13 @@ INSIDE = {
     "engine": "errors model.spec model.weights model.dtypes",
     "analysis": "errors model engine",
     "render": "view glyphs __version__",
-    "commands": "errors glyphs tokens view model engine analysis render",
+    "commands": "errors glyphs tokens view model engine analysis render __version__",
     "app": "errors glyphs __version__",
     "__main__": "app",
     "__init__": "errors engine model analysis",
 }
 OUTSIDE = {
-    "numpy": "view model engine analysis commands",
+    "numpy": "view model engine analysis commands render.as_npz",
     "rich": "render.terminal",
     "typer": "app commands",
     "tokenizers": "tokens",

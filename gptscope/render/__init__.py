@@ -1,4 +1,4 @@
-"""View -> text. A format is one module with `render(view, screen)`, listed here."""
+"""View -> text, or bytes. A format is one module with `render(view, screen)`, listed here."""
 
 from __future__ import annotations
 
@@ -15,12 +15,26 @@ RENDERERS: Mapping[str, str] = {  # format -> module, loaded when it is asked fo
     "table": "terminal",
     "json": "as_json",
     "csv": "as_csv",
+    "markdown": "as_markdown",
+    "html": "as_html",
     "svg": "as_svg",
+    "npz": "as_npz",
+}
+BINARY = frozenset({"npz"})  # bytes, which no terminal can show
+ENDINGS: Mapping[str, str] = {  # of a file -> format
+    "txt": "table",
+    "json": "json",
+    "csv": "csv",
+    "md": "markdown",
+    "html": "html",
+    "htm": "html",
+    "svg": "svg",
+    "npz": "npz",
 }
 
 
-def render(view: View, fmt: str, screen: Screen) -> str:
+def render(view: View, fmt: str, screen: Screen) -> str | bytes:
     """The view in one of the formats of `RENDERERS`."""
     module = import_module(f"gptscope.render.{RENDERERS[fmt]}")
-    text: str = module.render(view, screen)
-    return text
+    made: str | bytes = module.render(view, screen)
+    return made

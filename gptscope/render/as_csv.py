@@ -26,7 +26,7 @@ def render(view: View, screen: Screen) -> str:  # noqa: ARG001
         if i:
             out.writerow([])
         if len(parts) > 1 and p.title:
-            out.writerow([p.title])
+            out.writerow([cell(p.title)])
         out.writerows([cell(value) for value in row] for row in lines(p))
     return text.getvalue()
 

@@ -1,4 +1,4 @@
-"""JSON: one envelope for every command.
+"""JSON: one envelope for every command; schema.json beside this file says what may stand in it.
 
 null means that nothing is there, as in a hidden cell. What JSON lacks is a string: "NaN",
 "Infinity" and "-Infinity".

@@ -41,5 +41,7 @@ FORM = """\
 
 def render(view: View, screen: Screen) -> str:
     """The view as it looks on a terminal of 80 columns, or fewer if the screen has fewer."""
-    text = picture(view, Screen(min(screen.width, WIDTH), terminal=True), FORM)
+    width = min(screen.width, WIDTH)
+    frame = Screen(width, terminal=True, light=screen.light, precision=screen.precision)
+    text = picture(view, frame, FORM)
     return text.encode("ascii", "xmlcharrefreplace").decode()  # the same in every encoding

@@ -15,7 +15,16 @@ SHOWN = 24  # ids
 def fed(model: Mapping[str, Any], given: Mapping[str, Any]) -> str:
     """The model, the ids, and what stands around the text."""
     ids = " ".join(map(str, given["ids"][:SHOWN])) + (" …" if len(given["ids"]) > SHOWN else "")
-    around = f"{given['prepended']} prepended" if given["prepended"] else "nothing prepended"
-    around += f", {given['appended']} appended" if given["appended"] else ""
+    return f"{summary(model, given)}: {ids} ({around(given)})"
+
+
+def summary(model: Mapping[str, Any], given: Mapping[str, Any]) -> str:
+    """The model, and how many tokens it read."""
     n = len(given["ids"])
-    return f"{visible(model['name'])} · {n} token{'s' * (n != 1)}: {ids} ({around})"
+    return f"{visible(model['name'])} · {n} token{'s' * (n != 1)}"
+
+
+def around(given: Mapping[str, Any]) -> str:
+    """How many tokens the tokenizer put before and after the text."""
+    before = f"{given['prepended']} prepended" if given["prepended"] else "nothing prepended"
+    return before + (f", {given['appended']} appended" if given["appended"] else "")

@@ -1,3 +1,4 @@
+import io
 import json
 import unicodedata
 from xml.etree import ElementTree as ET
@@ -11,7 +12,7 @@ from rich.cells import cell_len
 from gptscope.glyphs import UNSAFE, UNSEEN
 from gptscope.render import render
 from gptscope.render.screen import Screen
-from gptscope.view import Column, Facts, Grid, Note, Table, View
+from gptscope.view import Column, Facts, Grid, Note, Sheet, Table, View
 
 TEXT = st.text(max_size=40)
 NUMBER = st.none() | st.floats(width=32) | st.integers(-(10**6), 10**6)
@@ -48,7 +49,12 @@ def grids(draw):
 
 
 PAIRS = st.lists(st.tuples(st.builds(Column, TEXT), TEXT), min_size=1, max_size=4)
-PARTS = tables() | grids() | st.builds(Facts, TEXT, PAIRS.map(tuple)) | st.builds(Note, TEXT)
+SHEETS = st.builds(
+    Sheet, TEXT, st.lists(grids(), min_size=1, max_size=3).map(tuple), st.integers(1, 3)
+)
+PARTS = (
+    tables() | grids() | SHEETS | st.builds(Facts, TEXT, PAIRS.map(tuple)) | st.builds(Note, TEXT)
+)
 
 
 def unsafe(text):
@@ -64,12 +70,21 @@ def test_no_part_is_wider_than_the_screen_or_moves_the_cursor(part, width, unico
     assert unsafe(text) == []
 
 
-@pytest.mark.parametrize("fmt", ["json", "csv", "svg"])
+@pytest.mark.parametrize("fmt", ["json", "csv", "markdown", "html", "svg"])
 @given(part=PARTS)
 def test_no_format_sends_control_characters(fmt, part):
     text = render(View("test", (part,)), fmt, Screen())
     assert unsafe(text) == []
     if fmt == "json":
         json.loads(text)
-    if fmt == "svg":
+    if fmt in ("svg", "html"):
         ET.fromstring(text)  # noqa: S314 - what this program wrote
+
+
+@given(PARTS)
+def test_npz_loads_without_running_anything(part):
+    made = render(View("test", (part,)), "npz", Screen())
+    with np.load(io.BytesIO(made), allow_pickle=False) as arrays:
+        kinds = {arrays[name].dtype.kind for name in arrays}
+    assert kinds <= set("ifUb")
+    assert render(View("test", (part,)), "npz", Screen()) == made

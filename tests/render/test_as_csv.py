@@ -122,3 +122,9 @@ def test_numbers_and_other_text_stay(value):
 )
 def test_text_comes_back(text):
     assert read(Table("", (Column("a"), Column("b")), [("x", text)])) == [["a", "b"], ["x", text]]
+
+
+@pytest.mark.parametrize(("text", "shown"), [("=1+1", "'=1+1"), ("\x1b[31m", "<0x1B>[31m")])
+def test_a_title_is_a_cell_like_others(text, shown):
+    part = Facts(text, FACTS.pairs)
+    assert [row for row in read(part, part) if len(row) == 1] == [[shown], [shown]]

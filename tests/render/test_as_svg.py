@@ -31,6 +31,14 @@ def test_it_is_never_wider_than_80_columns():
     assert width[0] == width[1] != width[2]
 
 
+def test_theme_and_precision_are_obeyed():
+    part = view(grid([[1.23456]], kind="signed"))
+    plain = render(part, WIDE)
+    assert plain != render(part, Screen(light=True))
+    assert "1.235" in plain
+    assert "1.2<" in render(part, Screen(precision=2))
+
+
 def test_it_needs_nothing_from_elsewhere():
     svg = render(EVERYTHING, WIDE)
     assert svg.count("http") == 1

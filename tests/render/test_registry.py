@@ -4,15 +4,19 @@ from importlib import import_module
 
 import pytest
 
-from gptscope.render import RENDERERS, render
+from gptscope.render import BINARY, ENDINGS, RENDERERS, render
 from gptscope.render.screen import Screen
+from gptscope.view import Sheet
 from tests.helpers.views import EVERYTHING, FACTS, GRID, NOTE, TABLE, view
 
-PARTS = {"table": TABLE, "grid": GRID, "facts": FACTS, "note": NOTE}
+SHEET = Sheet("a sheet", (GRID, GRID), 2)
+PARTS = {"table": TABLE, "grid": GRID, "sheet": SHEET, "facts": FACTS, "note": NOTE}
 
 
 def test_the_formats():
-    assert list(RENDERERS) == ["table", "json", "csv", "svg"]
+    assert list(RENDERERS) == ["table", "json", "csv", "markdown", "html", "svg", "npz"]
+    assert set(ENDINGS.values()) == set(RENDERERS)
+    assert set(RENDERERS) >= BINARY
 
 
 @pytest.mark.parametrize("fmt", RENDERERS)
@@ -24,14 +28,15 @@ def test_a_format_is_a_module_with_render(fmt):
 @pytest.mark.parametrize("fmt", RENDERERS)
 @pytest.mark.parametrize("part", PARTS.values(), ids=PARTS)
 def test_every_format_takes_every_kind_of_part_alone(fmt, part):
-    text = render(view(part), fmt, Screen())
-    if not (fmt == "csv" and part is NOTE):  # a note holds no data
-        assert text.endswith("\n")
+    made = render(view(part), fmt, Screen())
+    assert isinstance(made, bytes if fmt in BINARY else str)
+    if fmt not in BINARY and not (fmt == "csv" and part is NOTE):  # a note holds no data
+        assert made.endswith("\n")
 
 
 @pytest.mark.parametrize("fmt", RENDERERS)
 def test_every_format_takes_a_view_without_parts(fmt):
-    assert isinstance(render(view(), fmt, Screen()), str)
+    assert isinstance(render(view(), fmt, Screen()), bytes if fmt in BINARY else str)
 
 
 @pytest.mark.parametrize("fmt", RENDERERS)
@@ -44,12 +49,14 @@ def test_rendering_changes_nothing(fmt):
 def test_only_the_terminal_needs_rich():
     code = """
 import sys
-from gptscope.render import RENDERERS, render
+from gptscope.render import BINARY, ENDINGS, RENDERERS, render
 from gptscope.render.screen import Screen
 from tests.helpers.views import EVERYTHING
-for fmt in ("json", "csv", "table"):
+for fmt in ("json", "csv", "markdown", "html", "npz", "table"):
     render(EVERYTHING, fmt, Screen())
     print(fmt, "rich" in sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
-    assert done.stdout.decode().split("\n")[:3] == ["json False", "csv False", "table True"]
+    *others, table, _ = done.stdout.decode().split("\n")
+    assert [line.split()[1] for line in others] == ["False"] * 5
+    assert table == "table True"

@@ -1,0 +1,152 @@
+"""Markdown: tables as GitHub reads them, with the numbers of the terminal and no colours.
+
+Nothing of a text may become a link, a picture, a mention, a sign of the page or HTML.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from gptscope.glyphs import token_glyphs, visible
+from gptscope.render.fed import fed
+from gptscope.render.numbers import formatter
+from gptscope.view import Column, Facts, Grid, Kind, Note, Part, Sheet, Table, View
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from gptscope.render.screen import Screen
+
+# Signs of Markdown, and what GitHub finds when that is done: mentions, emoji, issues, addresses.
+SIGNS = re.compile(
+    r"(?P<mark>[\\`*\[\]~]|(?<![^\W_])_|_(?![^\W_]))|(?P<sign>[&<|$])"
+    r"|(?P<found>@(?=\w)|:(?=[\w+-]+:|//)|#(?=\d)|(?<=www)\.)",
+    re.IGNORECASE,
+)
+FIRST = re.compile(r"^([-+=#>]|\d+[.)])")  # begins a list, a heading, a quotation or a line
+WORDS: tuple[Kind, ...] = ("text", "token")
+
+
+def render(view: View, screen: Screen) -> str:
+    """What was fed, then every part."""
+    blocks = [f"## gptscope {plain(view.command)}"]
+    if view.input:
+        blocks.append(note(fed(view.model or {}, view.input)))
+    blocks += [block for part in view.parts for block in of(part, screen.precision)]
+    return "\n\n".join(blocks) + "\n"
+
+
+def of(part: Part, precision: int | None) -> Iterator[str]:
+    """The blocks of one part."""
+    if isinstance(part, Note):
+        yield note(part.text)
+        return
+    if part.title:
+        yield f"### {plain(part.title)}"
+    match part:
+        case Table():
+            yield table(part, precision)
+        case Grid():
+            yield grid(part, precision)
+        case Sheet(_, grids):
+            for one in grids:
+                yield from (block.replace("### ", "#### ", 1) for block in of(one, precision))
+        case Facts(_, pairs):
+            rows = [[plain(column.name), fact(column, value, precision)] for column, value in pairs]
+            yield "\n".join([row(["", ""]), row(["---", "---"]), *map(row, rows)])
+
+
+def table(part: Table, precision: int | None) -> str:
+    """Words to the left, numbers to the right."""
+    heads = [plain(column.name) for column in part.columns]
+    sides = ["---" if column.kind in WORDS else "---:" for column in part.columns]
+    columns = [
+        written([line[i] for line in part.rows], column.kind, precision)
+        for i, column in enumerate(part.columns)
+    ]
+    rows = zip(*columns, strict=True) if part.rows else ()
+    return "\n".join([row(heads), row(sides), *map(row, rows)])
+
+
+def grid(part: Grid, precision: int | None) -> str:
+    """A table with a label before every row; a position before every token."""
+    values = part.cells()
+    seen = [v for line in values for v in line if v is not None]
+    write = formatter(part.kind, seen, grid=True, precision=precision)
+    rows = [
+        [label, *map(write, line)]
+        for label, line in zip(labels(part.rows, part.row_kind), values, strict=True)
+    ]
+    sides = ["---", *["---:"] * len(part.columns)]
+    return "\n".join(
+        [row(["", *labels(part.columns, part.column_kind)]), row(sides), *map(row, rows)]
+    )
+
+
+def labels(texts: Sequence[str], kind: Kind) -> list[str]:
+    """The labels of one side."""
+    if kind == "token":
+        return [f"{i} {token(text)}" for i, text in enumerate(texts)]
+    return [plain(text) for text in texts]
+
+
+def row(cells: Iterable[str]) -> str:
+    """One line of a table."""
+    return f"| {' | '.join(cells)} |"
+
+
+def written(values: Sequence[Any], kind: Kind, precision: int | None) -> list[str]:
+    """The cells of one column."""
+    if kind == "token":
+        return ["" if value is None else token(value) for value in values]
+    if kind == "vector":
+        write = formatter("signed", [v for one in values for v in one], precision=precision)
+        return [" ".join(map(write, one)) for one in values]
+    numbers = [v for v in values if not isinstance(v, str)]
+    write = formatter(kind, numbers, precision=precision)
+    nothing = "" if kind in WORDS else "-"
+    return [nothing if v is None else plain(v) if isinstance(v, str) else write(v) for v in values]
+
+
+def fact(column: Column, value: Any, precision: int | None) -> str:  # noqa: ANN401
+    """One value, which may have several lines."""
+    if column.kind == "text" and isinstance(value, str):
+        return "<br>".join(map(indented, value.split("\n")))
+    return written([value], column.kind, precision)[0] or "-"
+
+
+def indented(line: str) -> str:
+    """A line with the spaces that it begins with."""
+    rest = line.lstrip(" ")
+    return "&nbsp;" * (len(line) - len(rest)) + plain(rest)
+
+
+def note(text: str) -> str:
+    """A paragraph, even where it begins like something else."""
+    return FIRST.sub(lambda found: f"{found[0][:-1]}\\{found[0][-1]}", plain(text.strip()))
+
+
+def plain(text: str) -> str:
+    """Text that Markdown leaves as it is; a line end is shown by its number."""
+    return SIGNS.sub(harmless, visible(text))
+
+
+def harmless(found: re.Match[str]) -> str:
+    """A sign that is only itself."""
+    match found.lastgroup:
+        case "mark":
+            return f"\\{found[0]}"
+        case "sign":
+            return f"&#{ord(found[0])};"
+        case _:
+            return f"<span>{found[0]}</span>"
+
+
+def token(text: str) -> str:
+    """A piece of text as code, where Markdown and GitHub read nothing; an empty one is nothing."""
+    shown = token_glyphs(text)
+    if re.search(r"[`|\\]", shown):  # in HTML's own code only what has a number is safe
+        coded = re.sub(r"[^\w ]", lambda found: f"&#{ord(found[0])};", shown)
+        return f"<code>{coded}</code>"
+    return f"`{shown}`" if shown else ""
