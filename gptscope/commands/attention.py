@@ -2,37 +2,64 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gptscope.commands.options import Head, Layer, Source, Target, TokenAt, with_options
-from gptscope.commands.output import show
-from gptscope.commands.session import Run, start
-from gptscope.errors import check_index
-from gptscope.glyphs import token_glyphs
-from gptscope.view import Column, Grid, Kind, Note, Table, View
+from gptscope.commands import completion
+from gptscope.commands.attention_look import (
+    KEYS,
+    NUMBERS,
+    SMALL,
+    Look,
+    Scale,
+    Stage,
+    places,
+    window_of,
+)
+from gptscope.commands.attention_notes import notes
+from gptscope.commands.attention_parts import added, numbers, row, sheet, top_in_rows, top_in_words
+from gptscope.commands.options import Head, Source, Target, TokenAt, with_options
+from gptscope.commands.output import chosen_format, show
+from gptscope.commands.session import start
+from gptscope.errors import UsageError, check_index
+from gptscope.view import Note, View
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from gptscope.engine.trace import Trace
+    from gptscope.commands.attention_look import Where
+    from gptscope.commands.session import Run
+    from gptscope.view import Part
 
+DATA = ("json", "csv", "npz")  # formats for programs: nothing is left out that nobody excluded
 
-class Stage(StrEnum):
-    """What stands in the cells: three steps from the product of query and key to the weight."""
+SEEN = ("weights", "scaled_masked")  # words need the weights, and the mask says what is hidden
+HOW_MORE = {  # by whether every layer is shown
+    False: "--numbers shows them with their numbers, --head H one of them; --all every layer",
+    True: "--layer L --head H shows one of them with its numbers",
+}
 
-    scores = "scores"
-    scaled = "scaled"
-    weights = "weights"
-
-
-KEYS = {Stage.scores: "scores", Stage.scaled: "scaled_masked", Stage.weights: "weights"}
-KINDS: dict[Stage, Kind] = {
-    Stage.scores: "signed",
-    Stage.scaled: "signed",
-    Stage.weights: "probability",
+APART: Mapping[tuple[str, str], str] = {
+    ("--all", "--layer"): "--all shows every layer",
+    ("--all", "--head"): "--all shows every head",
+    ("--sum", "--token"): "--token is the sum of one row",
+    ("--sum", "--top"): "--sum shows one list, not what each token reads",
+    ("--sum", "--rows"): "--sum names its rows; --cols chooses what they read",
+    ("--token", "--rows"): "--token is one row; --cols chooses what it reads",
+    ("--numbers", "--token"): "--numbers is for grids",
+    ("--numbers", "--sum"): "--numbers is for grids",
+    ("--numbers", "--top"): "--numbers is for grids",
+    ("--scale", "--token"): "--scale is for grids",
+    ("--scale", "--sum"): "--scale is for grids",
+    ("--scale", "--top"): "--scale is for grids",
+    ("--scale", "--stage"): "--scale is for weights",
+    ("--no-first", "--stage"): "--no-first is for weights, whose rows sum to 1",
+    ("--sum", "--stage"): "--sum adds weights",
+    ("--top", "--stage"): "--top is for weights",
+    ("--last", "--rows"): "--last is short for --rows and --cols",
+    ("--last", "--cols"): "--last is short for --rows and --cols",
 }
 
 
@@ -40,74 +67,135 @@ KINDS: dict[Stage, Kind] = {
 def command(
     source: Source,
     target: Target,
-    layer: Layer = 0,
+    layer: Annotated[
+        int | None,
+        typer.Option(
+            "--layer",
+            "-l",
+            help="Which block, from 0; -1 is the last.",
+            show_default="0",
+            autocompletion=completion.layers,
+        ),
+    ] = None,
     head: Head = None,
     token: TokenAt = None,
     stage: Annotated[
         Stage, typer.Option(help="What stands in a grid: scores, scaled or weights.")
     ] = Stage.weights,
+    every: Annotated[bool, typer.Option("--all", help="Every layer and head, small.")] = False,
+    with_numbers: Annotated[
+        bool, typer.Option("--numbers", help="Every head of the layer with its numbers.")
+    ] = False,
+    scale: Annotated[
+        Scale, typer.Option(help="Weights as they are, in powers of ten, or ranked in each row.")
+    ] = Scale.linear,
+    no_first: Annotated[
+        bool, typer.Option("--no-first", help="Hide the first token; the others sum to 1 again.")
+    ] = False,
+    add: Annotated[
+        str | None, typer.Option("--sum", help="Add what these tokens read: 3,5 or 0:4.")
+    ] = None,
+    top: Annotated[
+        int | None, typer.Option("--top", min=1, help="How many each token reads most, in words.")
+    ] = None,
+    rows: Annotated[str | None, typer.Option(help="Only these rows: 0:10, or 3,4,9.")] = None,
+    cols: Annotated[
+        str | None,
+        typer.Option(help="Only these columns: 5:20; all that the rows see if not given."),
+    ] = None,
+    last: Annotated[
+        int | None, typer.Option(min=1, help="Only the last rows and columns, so many.")
+    ] = None,
 ) -> None:
     """Which token reads from which, head by head, as a grid of numbers.
 
     gptscope attention "Lily wanted to play with her" --layer 0 --head 0
 
+    gptscope attention "Lily wanted to play with her" --all --no-first
+
     gptscope attention "Lily wanted to play with her" --layer 2 --head 1 --stage scaled
 
     gptscope attention "Lily wanted to play with her" --layer 2 --token 5
+
+    gptscope attention "Lily wanted to play with her" --layer 2 --head 1 --top 3
     """
+    given = {
+        "--all": every,
+        "--layer": layer is not None,
+        "--head": head is not None,
+        "--token": token is not None,
+        "--stage": stage != Stage.weights,
+        "--numbers": with_numbers,
+        "--scale": scale != Scale.linear,
+        "--no-first": no_first,
+        "--sum": add is not None,
+        "--top": top is not None,
+        "--rows": rows is not None,
+        "--cols": cols is not None,
+        "--last": last is not None,
+    }
+    check_together(given)
+    for_people = chosen_format(target) not in DATA
     run = start(source)
-    layer = check_index("layer", layer, run.model.spec.n_layers)
-    n_heads = run.model.spec.n_heads
-    heads = range(n_heads) if head is None else [check_index("head", head, n_heads)]
-    trace = run.trace(*(f"layers.{layer}.heads.*.{key}" for key in KEYS.values()))
-    if token is None:
-        parts = [p for h in heads for p in grid(trace, run, (layer, h), stage)]
+    heads = heads_of(run, layer, head, every=every)
+    if no_first and len(run.ids) == 1:
+        raise UsageError("there is only one token: without it, nothing is left to read")
+    one_list = token is not None or add is not None
+    small = len(heads) > 1 and not with_numbers and top is None
+    most = None if one_list or not for_people else SMALL if small else NUMBERS
+    window = window_of(run, (rows, cols, last), most)
+    keys = {*KEYS.values()} if token is not None else {*SEEN, KEYS[stage]}
+    layers = {f"layers.{i}.heads.*.{key}" for i, _ in heads for key in keys}
+    look = Look(run, run.trace(*layers), window, stage, scale, no_first)
+    if top is not None or one_list:
+        parts = tables(look, heads, (token, add, top), for_people=for_people)
+    elif small:
+        parts = [*sheet(look, heads), *notes(look, heads), Note(HOW_MORE[every])]
     else:
-        at = check_index("token", token, len(run.ids))
-        parts = [row(trace, run, (layer, h), at) for h in heads]
+        parts = [*(p for where in heads for p in numbers(look, where)), *notes(look, heads)]
     show(View("attention", tuple(parts), **run.about), target)
 
 
-def grid(trace: Trace, run: Run, where: tuple[int, int], stage: Stage) -> list[Any]:
-    """One head as a grid [T, T], and where the last token looks, in words."""
-    import numpy as np
+def check_together(given: Mapping[str, bool]) -> None:
+    """Refuse options of which one would be ignored.
 
-    layer, head = where
-    scope = trace.layers[layer].heads[head]
-    values, hidden = getattr(scope, KEYS[stage]), np.isneginf(scope.scaled_masked)
-    title = f"Layer {layer}, head {head}: {stage.value}, a row reads from the columns"
-    words = looks(run.labels, scope.weights[-1])
-    cells = Grid(title, run.labels, run.labels, values, KINDS[stage], hidden=hidden)
-    return [cells, Note(words)]
+    Raises:
+        UsageError: two do not go together; the hint says why.
+    """
+    for (one, other), why in APART.items():
+        if given[one] and given[other]:
+            raise UsageError(f"{one} and {other} do not go together", hint=why)
 
 
-def looks(labels: Sequence[str], weights: Any) -> str:  # noqa: ANN401
-    """A sentence on where the last token looks."""
-    import numpy as np
+def heads_of(run: Run, layer: int | None, head: int | None, *, every: bool) -> list[Where]:
+    """Layer and head of each that is to be seen.
 
-    if np.isnan(weights).any():
-        return f"What the last token {token_glyphs(labels[-1])} reads is not a number"
-    most = np.argsort(-weights, kind="stable")[:3]
-    seen = ", ".join(f"{token_glyphs(labels[i])} {weights[i]:.2f}" for i in most)
-    return f"The last token {token_glyphs(labels[-1])} looks most at {seen}"
+    Raises:
+        UsageError: one is out of range.
+    """
+    n_layers, n_heads = run.model.spec.n_layers, run.model.spec.n_heads
+    layers = range(n_layers) if every else [check_index("layer", layer or 0, n_layers)]
+    heads = range(n_heads) if head is None else [check_index("head", head, n_heads)]
+    return [(i, h) for i in layers for h in heads]
 
 
-def row(trace: Trace, run: Run, where: tuple[int, int], at: int) -> Table:
-    """What one token reads, in every stage."""
-    layer, head = where
-    scope = trace.layers[layer].heads[head]
-    columns = (
-        Column("position", "id"),
-        Column("token", "token"),
-        Column("score", "signed"),
-        Column("scaled", "signed"),
-        Column("weight", "probability"),
-    )
-    stages = zip(scope.scores[at], scope.scaled_masked[at], scope.weights[at], strict=True)
-    rows = [
-        (i, run.labels[i], score, scaled, weight)
-        for i, (score, scaled, weight) in enumerate(stages)
-        if scaled > -float("inf")
-    ]
-    title = f"Layer {layer}, head {head}: what token {at} {token_glyphs(run.labels[at])} reads"
-    return Table(title, columns, rows)
+def tables(
+    look: Look,
+    heads: Sequence[Where],
+    asked: tuple[int | None, str | None, int | None],
+    *,
+    for_people: bool,
+) -> list[Part]:
+    """What --token, --sum and --top ask for, head by head."""
+    (token, add, top), n = asked, len(look.labels)
+    if add is not None:
+        chosen = places("--sum", add, n)
+        return [*(added(look, w, chosen) for w in heads), *notes(look, heads, chosen)]
+    one = None if token is None else [check_index("token", token, n)]
+    if top is None and one:
+        return [*(row(look, w, one[0]) for w in heads), *notes(look, heads, one)]
+    if not look.window.asked:
+        look = replace(look, window=replace(look.window, columns=range(n)))
+    listed = top_in_words if for_people else top_in_rows
+    most = (listed(look, w, one or look.window.rows, top or 1) for w in heads)
+    return [*most, *notes(look, heads, one)]
