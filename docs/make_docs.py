@@ -1,12 +1,13 @@
 """Write what the documentation takes from the program: `python docs/make_docs.py`.
 
-docs/commands.md and docs/hook-points.md, the pictures, and the output under every `$ gptscope ...`
-of the README. A test checks that nothing has changed since.
+docs/commands.md and a page for each command, docs/python.md, docs/hook-points.md, the pictures, and
+the output under every `$ gptscope ...` of the README. A test checks that nothing has changed since.
 """
 
 from __future__ import annotations
 
 import contextlib
+import inspect
 import io
 import os
 import re
@@ -14,10 +15,23 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+import gptscope
 from gptscope.app import COMMANDS, loaded, run
 from gptscope.engine.hook_points import HOOK_POINTS
 
 ROOT = Path(__file__).parents[1]
+HEAD = "| option | what it does | default |\n|---|---|---|"
+COMPLETION = """\
+## Completion
+
+`gptscope --install-completion` sets up the shell that it is called from (bash, zsh, fish or
+PowerShell); `--show-completion` prints what it would install. Commands and options are completed,
+and so are models, layers and heads of the model named before, presets, cards, formats, names of
+values.
+"""
+PYTHON = """\
+Written by `python docs/make_docs.py` from the docstrings. `import gptscope` loads nothing heavy:
+each name is loaded when it is used."""
 SENTENCE = "Lily wanted to play with her"
 PICTURES = {
     "attention": f'attention "{SENTENCE}" --layer 0 --head 0',
@@ -47,21 +61,69 @@ def readme() -> str:
 
 
 def commands_page() -> str:
-    """Every command: what it says of itself, its options, an example."""
-    head = "# Commands\n\nWritten by `python docs/make_docs.py` from the program itself.\n"
-    return "\n".join([head, *(command_section(name) for name in COMMANDS)])
+    """All commands by group, each with a link to its page."""
+    lines = ["# Commands", "", "Written by `python docs/make_docs.py` from the program itself."]
+    for group in dict.fromkeys(group for group, _ in COMMANDS.values()):
+        lines += ["", f"## {group}", "", "| command | what it does |", "|---|---|"]
+        inside = ((name, line) for name, (own, line) in COMMANDS.items() if own == group)
+        lines += [f"| [{name}](commands/{file_of(name)}) | {line} |" for name, line in inside]
+    shared = sorted(common_options(), key=lambda param: param.opts)
+    table = "\n".join(option_row(param) for param in shared)
+    lines += ["", "## Options of every command", "", f"{HEAD}\n{table}", "", COMPLETION, ""]
+    return "\n".join(lines)
 
 
-def command_section(name: str) -> str:
-    """One command."""
+def common_options() -> list[Any]:
+    """The options that all commands have."""
+    params = [{p.name: p for p in loaded(name).params} for name in COMMANDS]
+    return [p for name, p in params[0].items() if all(name in one for one in params)]
+
+
+def file_of(name: str) -> str:
+    """The page of a command."""
+    return f"{name.replace(' ', '-')}.md"
+
+
+def command_page(name: str) -> str:
+    """One command: what it says of itself, its own options, an example with what it prints."""
     command = loaded(name)
     told = [part.strip() for part in command.help.split("\n\n")]
-    example = next(part for part in told if part.startswith("gptscope "))
-    words = [f"`{part}`" if part.startswith("gptscope ") else part for part in told]
-    rows = "\n".join(option_row(p) for p in command.params if p.name != "help")
-    shown = output(example.split("   ")[0].removeprefix("gptscope"))
-    table = f"| option | what it does | default |\n|---|---|---|\n{rows}"
-    return "\n\n".join([f"## {name}", *words, table, f"```console\n$ {example}\n{shown}\n```\n"])
+    examples = [part for part in told if part.startswith("gptscope ")]
+    words = [" ".join(part.split()) for part in told if part not in examples]
+    shared = {param.name for param in common_options()}
+    own = [p for p in command.params if p.name not in shared]
+    rows = "\n".join(option_row(p) for p in own)
+    shown = output(examples[0].split("   ")[0].removeprefix("gptscope"))
+    options = [f"{HEAD}\n{rows}"] if own else []
+    return "\n\n".join(
+        [
+            f"# gptscope {name}",
+            *words,
+            "```console\n" + "\n".join(f"$ {line}" for line in examples) + "\n```",
+            *options,
+            "The options of every command are [here](../commands.md).",
+            f"The first example prints:\n\n```\n{shown}\n```\n",
+        ]
+    )
+
+
+def python_page() -> str:
+    """Every public name of the package with its signature and what it says of itself."""
+    parts = ["# Python", "", PYTHON]
+    for name in gptscope.__all__:
+        thing = getattr(gptscope, name)
+        parts += ["", f"## gptscope.{name}", "", *said_of(name, thing)]
+    return "\n".join(parts) + "\n"
+
+
+def said_of(name: str, thing: Any) -> list[str]:  # noqa: ANN401
+    """Signature and docstring; a table of names has a page of its own."""
+    if name == "HOOK_POINTS":
+        return ["Every value of a pass: [hook points](hook-points.md)."]
+    if inspect.isclass(thing):
+        return [inspect.cleandoc(thing.__doc__ or "")]
+    signature = str(inspect.signature(thing)).replace("'", "")
+    return [f"```python\n{name}{signature}\n```", "", inspect.cleandoc(thing.__doc__ or "")]
 
 
 def option_row(param: Any) -> str:  # noqa: ANN401
@@ -107,6 +169,8 @@ def pages() -> dict[str, str]:
     return {
         "README.md": readme(),
         "docs/commands.md": commands_page(),
+        **{f"docs/commands/{file_of(name)}": command_page(name) for name in COMMANDS},
+        "docs/python.md": python_page(),
         "docs/hook-points.md": hook_points_page(),
         **pictures,
     }
@@ -115,7 +179,7 @@ def pages() -> dict[str, str]:
 def main() -> None:
     """Write all pages."""
     for path, text in pages().items():
-        (ROOT / path).parent.mkdir(exist_ok=True)
+        (ROOT / path).parent.mkdir(parents=True, exist_ok=True)
         (ROOT / path).write_text(text, "utf-8")
 
 

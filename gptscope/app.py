@@ -33,6 +33,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {  # name -> group and one line of hel
     "next": ("Follow", "The likeliest next tokens, with logits and probabilities."),
     "generate": ("Follow", "Go on with a text, token by token; without a text, tell a story."),
     "explain": ("Follow", "One printed number, taken apart until it adds up again."),
+    "trace": ("Follow", "Save every named value of a pass, or some of them, to a file."),
     "params": ("Measure", "Parameters counted from sizes, or in the tensors of a model."),
     "experiment mask": (
         "Experiments",
@@ -146,6 +147,10 @@ def run(args: Sequence[str]) -> int:
         return complain(message, f"{where} --help", Status.USAGE) if message else Status.USAGE
     except (KeyboardInterrupt, typer.Abort):
         status = Status.INTERRUPTED
+    except SystemExit as end:  # how rich and click end when nobody reads any more
+        if isinstance(end.__context__, BrokenPipeError):
+            return Status.DONE
+        raise
     except ClosedPipe:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at exit
         return Status.DONE

@@ -219,7 +219,7 @@ def test_a_model_that_is_not_there(name, tmp_path, monkeypatch):
 def test_a_model_that_might_run_code(tmp_path):
     said, hint = refused(run_cli(["tokens", "Lily", "-m", str(tmp_path / "model.bin")]), 1)
     assert said.endswith("may run code when it is opened, so it is not opened")
-    assert hint == "save the weights as .safetensors"
+    assert hint.startswith("if you trust it, convert it with PyTorch: ")
 
 
 def test_a_model_that_is_no_model(tmp_path):
@@ -450,7 +450,7 @@ def test_examples_of_the_help_run(line, tmp_path, monkeypatch):
     (tmp_path / "story.txt").write_text(SENTENCE)
     monkeypatch.chdir(tmp_path)
     result = run_cli(shlex.split(line)[1:])
-    assert (result.status, bool(result.out)) == (0, True)
+    assert (result.status, bool(result.out)) == (0, " --output " not in line)
 
 
 def test_help_imports_neither_numpy_nor_the_engine():

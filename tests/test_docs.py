@@ -47,9 +47,34 @@ def test_every_format_is_described(name):
     assert f"| `{name}` |" in (ROOT / "docs" / "formats.md").read_text("utf-8")
 
 
-def test_links_of_the_readme_lead_somewhere():
-    links = re.findall(r"\]\(([^)#]+)\)", (ROOT / "README.md").read_text("utf-8"))
-    assert [link for link in links if not (ROOT / link).exists()] == []
+def test_extending_speaks_of_files_that_are_there():
+    text = (ROOT / "docs" / "extending.md").read_text("utf-8")
+    named = [path for path in re.findall(r"`([\w./]+/[\w./]*)`", text) if "NAME" not in path]
+    assert len(named) > 15
+    assert [path for path in named if not (ROOT / path).exists()] == []
+    tables = re.findall(r"`([A-Z]{5,})`", text)
+    sources = "\n".join(path.read_text("utf-8") for path in (ROOT / "gptscope").rglob("*.py"))
+    assert [name for name in tables if not re.search(rf"^{name}\b", sources, re.MULTILINE)] == []
+
+
+@pytest.mark.parametrize(
+    "page", ["README.md", *(f"docs/{p.name}" for p in (ROOT / "docs").glob("*.md"))]
+)
+def test_links_lead_somewhere(page):
+    links = re.findall(r"\]\(([^)#]+)\)", (ROOT / page).read_text("utf-8"))
+    here = (ROOT / page).parent
+    assert [link for link in links if not (here / link).exists()] == []
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_a_page_and_two_examples(name):
+    page = (ROOT / "docs" / "commands" / f"{name.replace(' ', '-')}.md").read_text("utf-8")
+    assert len(re.findall(rf"^\$ gptscope {name}\b", page, re.MULTILINE)) >= 2
+
+
+def test_there_is_no_page_of_a_command_that_is_gone():
+    pages = {path.stem for path in (ROOT / "docs" / "commands").glob("*.md")}
+    assert pages == {name.replace(" ", "-") for name in COMMANDS}
 
 
 def test_python_of_the_readme_runs():

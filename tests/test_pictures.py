@@ -1,20 +1,21 @@
+from pathlib import Path
+
 import pytest
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
 from gptscope.app import COMMANDS
 from gptscope.commands.tour import CardName
 from tests.helpers.cli import run_cli
-from tests.helpers.folders import GOLDEN
 from tests.helpers.printed import without_noise
 
 TEXT = "Lily wanted to play"
 PICTURES = {
     **{f"tour-{card}": ["tour", TEXT, "--card", card] for card in CardName},
     "tour": ["tour", "--model", "toy", "the cat eats the fish and the dog sees"],
-    "tour-of-a-rotary-model": ["tour", "--model", str(GOLDEN / "toy-rotary"), "--ids", "3,1,4,1,5"],
-    "tour-of-a-post-norm-model": ["tour", "--model", str(GOLDEN / "toy-post"), "--ids", "3,1,4"],
+    "tour-of-a-rotary-model": ["tour", "--model", "tests/golden/toy-rotary", "--ids", "3,1,4,1,5"],
+    "tour-of-a-post-norm-model": ["tour", "--model", "tests/golden/toy-post", "--ids", "3,1,4"],
     "tour-without-mask-and-positions": [
-        *("tour", "--model", str(GOLDEN / "toy-unmasked"), "--ids", "3,1,4")
+        *("tour", "--model", "tests/golden/toy-unmasked", "--ids", "3,1,4")
     ],
     "tokens": ["tokens", 'Lily\'s "caf\u00e9"\n\t\u6f22  said [b]no[/b]'],
     "embeddings": ["embeddings", "Lily ran"],
@@ -24,6 +25,10 @@ PICTURES = {
     "norms": ["norms", "Lily ran", "--layer", "1"],
     "attention": ["attention", TEXT, "--layer", "1", "--head", "2"],
     "attention-that-is-cut": ["attention", f"{TEXT} with her dog and they ran", "--head", "0"],
+    "attention-of-a-layer": ["attention", TEXT, "--layer", "1"],
+    "attention-of-all-heads": ["attention", TEXT, "--all", "--no-first"],
+    "attention-in-words": ["attention", TEXT, "--head", "0", "--top", "2"],
+    "attention-of-the-last": ["attention", TEXT, "--head", "0", "--last", "2"],
     "attention-of-one-token": ["attention", TEXT, "--head", "1", "--token", "3"],
     "mlp": ["mlp", TEXT, "--layer", "1"],
     "residual": ["residual", TEXT],
@@ -40,7 +45,7 @@ PICTURES = {
     "explain-a-logit": ["explain", TEXT, "logits[3]"],
     "explain-a-probability": ["explain", TEXT, "probabilities[3]", "--top-k", "5"],
     "explain-a-rotary-query": [
-        *("explain", "--model", str(GOLDEN / "toy-rotary"), "--ids", "3,1,4"),
+        *("explain", "--model", "tests/golden/toy-rotary", "--ids", "3,1,4"),
         "layers.1.heads.0.q[2,3]",
     ],
     "experiment-mask": ["experiment mask"],
@@ -49,8 +54,16 @@ PICTURES = {
     "params-of-a-model": ["params", "--model", "toy"],
     "params": ["params", "--d", "768", "--L", "12"],
     "models": ["models"],
+    "trace": ["trace", TEXT, "--keep", "layers.0.*"],
 }
-COLOURED = ["attention", "embeddings", "next", "positions", "tour-masked-attention"]
+COLOURED = [
+    "attention",
+    "attention-of-all-heads",
+    "embeddings",
+    "next",
+    "positions",
+    "tour-masked-attention",
+]
 TRUECOLOR = {"FORCE_COLOR": "1", "COLORTERM": "truecolor", "TERM": "xterm-256color"}
 
 
@@ -59,6 +72,11 @@ class OneFile(SingleFileSnapshotExtension):
 
     _write_mode = WriteMode.TEXT
     _file_extension = file_extension = "txt"  # before and since syrupy 5
+
+
+@pytest.fixture(autouse=True)
+def _in_the_checkout(monkeypatch):
+    monkeypatch.chdir(Path(__file__).parents[1])  # some pictures show the path of a model
 
 
 @pytest.fixture

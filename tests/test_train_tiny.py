@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import gptscope
+from gptscope.model.text import read_characters
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("tqdm")
@@ -16,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
 import train_tiny
 from training import loop
 from training.checkpoint import load_checkpoint
-from training.data import END, clean, is_held_out, is_kept, read_corpus, split_stories
+from training.data import END, TO_ASCII, clean, is_held_out, is_kept, read_corpus, split_stories
 from training.errors import InputError
 from training.evaluate import held_out_loss
 from training.export import read_folder
@@ -27,6 +28,7 @@ from training.recipe import optimizers, rate
 from training.stream import Place, Stream, cut
 from training.tokenizer import encode, fit_tokenizer
 
+MODELS = Path(__file__).parents[1] / "models"
 STEPS = 24
 MICRO = ["--vocab", "300", "--ctx", "32", "--width", "16", "--blocks", "2", "--heads", "2"]
 MICRO += ["--ff", "48", "--batch", "8", "--checkpoint-every", "10", "--seed", "3"]
@@ -287,7 +289,7 @@ def test_resumed_equals_uninterrupted(text, folder, tmp_path, monkeypatch, capsy
     assert not (tmp_path / "model.safetensors").exists()
     assert train_tiny.main(command(text, tmp_path)) == 0
     assert len(calls) == STEPS
-    for name in ("config.json", "model.safetensors", "tokenizer.json"):
+    for name in ("config.json", "model.safetensors", "tokenizer.json", "text.json"):
         assert (tmp_path / name).read_bytes() == (folder / name).read_bytes()
 
 
@@ -337,6 +339,23 @@ def test_export_has_the_layout_of_gpt2(folder):
         assert {file.get_slice(name).get_dtype() for name in file.keys()} == {"F32"}  # noqa: SIM118
         assert len(file.keys()) == 4 + 2 * 12
         assert not any("lm_head" in name for name in file.keys())  # noqa: SIM118
+
+
+def test_export_says_which_characters_were_learned(text, folder):
+    told = json.loads((folder / "text.json").read_text("utf-8"))
+    learned = "".join(read_corpus(text).train)
+    assert told == {"seen": "".join(sorted(set(learned))), "mapped": TO_ASCII}
+    characters = read_characters(folder)
+    assert characters.map("\u201cHi\u2026\u201d").text == '"Hi..."'
+    assert characters.unseen("w\u00e9") == ["\u00e9"]
+
+
+def test_tiny_maps_what_its_training_mapped():
+    shipped = json.loads((MODELS / "tiny" / "text.json").read_text("utf-8"))
+    assert shipped["mapped"] == TO_ASCII
+    assert shipped["seen"].isascii()
+    assert set("".join(TO_ASCII.values())) <= set(shipped["seen"])
+    assert set("Lily wanted to play with her.\n") <= set(shipped["seen"])
 
 
 def test_export_opens_in_transformers(folder):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from gptscope.commands.completion import addresses
 from gptscope.commands.options import Source, Target, Top, with_options
 from gptscope.commands.output import show
 from gptscope.commands.sampling import Temperature, TopK, TopP
@@ -36,7 +37,11 @@ def command(
     target: Target,
     address: Annotated[
         str | None,
-        typer.Argument(help="Which number: a value's name and its place.", show_default=False),
+        typer.Argument(
+            help="Which number: a value's name and its place.",
+            show_default=False,
+            autocompletion=addresses,
+        ),
     ] = None,
     top: Top = 8,
     temperature: Temperature = 1.0,

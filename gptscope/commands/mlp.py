@@ -31,7 +31,9 @@ def command(
 ) -> None:
     """The hidden units of a feed-forward layer: how many are on, and which most.
 
-    gptscope mlp "Lily wanted to play with her" --layer 1 --token 5
+    gptscope mlp "Lily wanted to play with her"
+
+    gptscope mlp "Lily wanted to play with her" --layer 1 --token 5 --top 20
 
     A unit is on where its value after the activation is above zero.
     """

@@ -25,6 +25,8 @@ def command(target: Target) -> None:
     """The models that come with gptscope.
 
     gptscope models
+
+    gptscope models --format json
     """
     show(view(), target)
 

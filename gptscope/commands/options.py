@@ -14,12 +14,17 @@ from typing import Annotated, Any, get_type_hints
 import typer
 from typer.models import ArgumentInfo
 
+from gptscope.commands import completion
 from gptscope.render import RENDERERS
 
 ModelName = Annotated[
     str,
     typer.Option(
-        "--model", "-m", envvar="GPTSCOPE_MODEL", help="A shipped name, a folder or a file."
+        "--model",
+        "-m",
+        envvar="GPTSCOPE_MODEL",
+        help="A shipped name, a folder or a file.",
+        autocompletion=completion.models,
     ),
 ]
 
@@ -57,7 +62,13 @@ class Target:
 
     format: Annotated[
         str | None,
-        typer.Option("--format", "-f", help=f"{', '.join(RENDERERS)}.", show_default="table"),
+        typer.Option(
+            "--format",
+            "-f",
+            help=f"{', '.join(RENDERERS)}.",
+            show_default="table",
+            autocompletion=lambda: list(RENDERERS),
+        ),
     ] = None
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write to a file; its ending is a format.")
@@ -76,9 +87,23 @@ class Target:
     ] = None
 
 
-Layer = Annotated[int, typer.Option("--layer", "-l", help="Which block, from 0; -1 is the last.")]
+Layer = Annotated[
+    int,
+    typer.Option(
+        "--layer",
+        "-l",
+        help="Which block, from 0; -1 is the last.",
+        autocompletion=completion.layers,
+    ),
+]
 Head = Annotated[
-    int | None, typer.Option("--head", "-H", help="Which head, from 0; all if not given.")
+    int | None,
+    typer.Option(
+        "--head",
+        "-H",
+        help="Which head, from 0; all if not given.",
+        autocompletion=completion.heads,
+    ),
 ]
 TokenAt = Annotated[
     int | None, typer.Option("--token", "-t", help="Which token, from 0; -1 is the last.")

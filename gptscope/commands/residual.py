@@ -20,6 +20,8 @@ def command(source: Source, target: Target) -> None:
 
     gptscope residual "Lily wanted to play with her"
 
+    gptscope residual --model toy "the cat eats the fish"
+
     A length is the square root of the sum of squares.
     """
     run = start(source)

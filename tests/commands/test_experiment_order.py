@@ -9,7 +9,7 @@ import gptscope
 from gptscope.analysis.order import derangement
 from gptscope.commands.experiment_order import view
 from gptscope.commands.session import Run
-from tests.helpers.cli import SENTENCE, column, refused, rows, run_cli
+from tests.helpers.cli import SENTENCE, beside_notes, column, refused, rows, run_cli
 from tests.helpers.folders import tensors_of
 from tests.helpers.micro import micro_model
 
@@ -20,7 +20,7 @@ ALIKE, OTHER = "permuted the same way", "different"
 
 def answer(*args):
     result = run_cli([*CALL, "--format", "json", *args])
-    assert (result.status, result.err) == (0, "")
+    assert (result.status, beside_notes(result.err)) == (0, [])
     return json.loads(result.out)
 
 
