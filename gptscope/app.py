@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from gptscope.errors import ClosedPipe, GptscopeError, Status
+from gptscope.errors import ClosedPipe, GptscopeError, NotFiniteWarning, Status
 from gptscope.glyphs import visible
 
 if TYPE_CHECKING:
@@ -170,7 +170,15 @@ def program(args: Sequence[str]) -> int:
     app.callback()(root)
     # NaN and infinities are shown as such; that NumPy met them says nothing more.
     warnings.simplefilter("ignore", RuntimeWarning)
+    warnings.simplefilter("always", NotFiniteWarning)
+    warnings.showwarning = warn
     return app(list(args), prog_name="gptscope", standalone_mode=False) or Status.DONE
+
+
+def warn(message: Warning | str, *_where: object, **_more: object) -> None:
+    """A warning as one line on standard error."""
+    if sys.stderr is not None:
+        sys.stderr.write(f"warning: {visible(str(message))}\n")
 
 
 def complain(message: str, hint: str | None, status: int) -> int:

@@ -34,6 +34,10 @@ class UsageError(GptscopeError, ValueError):
     status = Status.USAGE
 
 
+class NotFiniteWarning(UserWarning):
+    """The weights hold NaN or infinities, and so will what is computed from them."""
+
+
 def check_index(what: str, index: int, count: int) -> int:
     """`index` counted from the start (-1 is the last), or an error that says the range.
 

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 import gptscope
-from gptscope.errors import GptscopeError, ModelError
-from gptscope.model.finite import NotFiniteWarning
+from gptscope.errors import GptscopeError, ModelError, NotFiniteWarning
 from gptscope.model.shipped import shipped_folders
 from tests.helpers.cli import on_text, refused, run_cli, text_commands
 from tests.helpers.folders import bf16_bits, changed_copy, config_of, tensors_of, write_model

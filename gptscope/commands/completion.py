@@ -61,13 +61,15 @@ def begun(
 
 
 def names(spec: Spec) -> list[str]:
-    """Every value that a model of these sizes and choices can have."""
+    """Every value that a model of these sizes and choices has."""
     from gptscope.engine.hook_points import HOOK_POINTS
+    from gptscope.engine.trace import why_lacking
 
     found = dict.fromkeys(
         point.name.format(l=layer, h=head)
         for layer in range(spec.n_layers)
         for point in HOOK_POINTS
+        if why_lacking(point.key, spec) is None
         for head in range(spec.n_heads if point.per_head else 1)
     )
     return [*found]

@@ -1,8 +1,7 @@
-"""What is told on standard error of a text and of the weights, and stops nothing."""
+"""What is told of a text on standard error, and stops nothing."""
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING
 
 from gptscope.commands.output import tell
@@ -43,14 +42,3 @@ def numbered(char: str) -> str:
     """A character, if it can be shown, and its number: `\u00e9 (U+00E9)`."""
     number = f"U+{ord(char):04X}"
     return f"{char} ({number})" if visible(char) == char != " " else number
-
-
-def tell_of_weights() -> None:
-    """NaN in the weights is told in one line; what called for the pass says nothing more."""
-    from gptscope.model.finite import NotFiniteWarning
-
-    def shown(message: Warning | str, *_where: object, **_more: object) -> None:
-        tell(visible(f"warning: {message}"))
-
-    warnings.simplefilter("always", NotFiniteWarning)
-    warnings.showwarning = shown  # what was there before is put back when the program ends

@@ -46,6 +46,9 @@ class Source:
     dtype: Annotated[str, typer.Option(help="Compute in float32, or in float64 for a check.")] = (
         "float32"
     )
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Say what was loaded, and how long it took.")
+    ] = False
 
 
 class Theme(StrEnum):

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import sys
+import time
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from gptscope.commands.notices import as_trained, tell_of_weights
+from gptscope.commands.notices import as_trained
 from gptscope.commands.output import tell
-from gptscope.errors import GptscopeError, UsageError
+from gptscope.commands.reading import read_text
+from gptscope.errors import UsageError
+from gptscope.glyphs import visible
 from gptscope.tokens import Token, check_unicode
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable, Iterator
 
     from gptscope.commands.options import Source
     from gptscope.engine.trace import Trace
     from gptscope.model.weights import Model
-
-
-LONGEST = 1_000_000  # bytes of a text: a long novel, whose tokens are listed in seconds
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +31,7 @@ class Run:
     text: str | None  # as it was fed: places are counted in it
     prepended: int = 0  # tokens that stand before the text
     appended: int = 0  # and after it
+    verbose: bool = False
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -48,7 +49,11 @@ class Run:
         """A pass with these values kept; all if none is named."""
         from gptscope.engine.trace import trace
 
-        return trace(self.model, self.ids, keep or None)
+        with timed(self.verbose) as say:
+            made = trace(self.model, self.ids, keep or None)
+            kept = counted(len(made.names()), "value")
+            say(f"ran {self.model.spec.n_layers} blocks in {self.model.dtype}: {kept} kept")
+        return made
 
     @property
     def about(self) -> dict[str, Any]:
@@ -77,8 +82,21 @@ def start(source: Source, *, may_be_empty: bool = False) -> Run:
         source = with_example(source)
     from gptscope.model.load import load
 
-    tell_of_weights()
-    model = load(source.model, source.dtype)
+    with timed(source.verbose) as say:
+        model = load(source.model, source.dtype)
+        say(f"loaded {model.name}: {model.spec.family}, {model.n_params:,} parameters")
+    with timed(source.verbose) as say:
+        run = fed(model, source, may_be_empty=may_be_empty)
+        say(f"read the input: {counted(len(run.ids), 'token')}")
+    return replace(run, verbose=source.verbose)
+
+
+def fed(model: Model, source: Source, *, may_be_empty: bool) -> Run:
+    """The ids that were given, or the text as tokens.
+
+    Raises:
+        UsageError: the text is empty, or is not one.
+    """
     if source.ids is not None:
         return Run(model, parse_ids(source.ids, model), None)
     text = read_text(source)
@@ -88,6 +106,20 @@ def start(source: Source, *, may_be_empty: bool = False) -> Run:
         raise UsageError("the text is empty: there is no token to look at")
     check_unicode(text)
     return encoded(model, as_trained(text, model, source.model))
+
+
+@contextmanager
+def timed(verbose: bool) -> Iterator[Callable[[str], None]]:
+    """Says on standard error what was done in between, and how long it took."""
+    begun, done = time.perf_counter(), list[str]()
+    yield done.append
+    if verbose and done:
+        tell(visible(f"{done[-1]}, {1000 * (time.perf_counter() - begun):.1f} ms"))
+
+
+def counted(n: int, what: str) -> str:
+    """`1 token`, `1,024 tokens`."""
+    return f"{n:,} {what}{'s' * (n != 1)}"
 
 
 def with_example(source: Source) -> Source:
@@ -126,67 +158,6 @@ def encoded(model: Model, text: str) -> Run:
             hint="the tokenizer may be that of another model",
         )
     return Run(model, tuple(made.ids), text, made.prepended, made.appended)
-
-
-def read_text(source: Source) -> str:
-    """TEXT, or what the file or standard input holds.
-
-    Raises:
-        GptscopeError: the file cannot be read, or is not UTF-8.
-        UsageError: the text is longer than any that is looked at.
-    """
-    if source.file is None:
-        text = source.text or ""
-        size = len(text.encode(errors="surrogatepass"))
-    else:
-        data = bytes_of(source.file)
-        size = len(data)
-        text = decoded(data, source.file) if size <= LONGEST else ""
-    if size > LONGEST:
-        raise UsageError(
-            f"the text is longer than {LONGEST:,} bytes, and is not read",
-            hint="a part of it shows as much: head -c 1000 FILE | gptscope ... --file -",
-        )
-    return text
-
-
-def bytes_of(file: Path) -> bytes:
-    """What a file or, for -, standard input holds, and no more than is needed to see its end.
-
-    Raises:
-        GptscopeError: it cannot be read.
-    """
-    try:
-        if str(file) == "-":
-            return standard_input()
-        with file.open("rb") as stream:
-            return stream.read(LONGEST + 1)
-    except (OSError, ValueError) as fault:  # a NUL in the name is no OSError
-        why = getattr(fault, "strerror", None) or fault
-        raise GptscopeError(f"{file} cannot be read: {why}") from fault
-
-
-def decoded(data: bytes, file: Path) -> str:
-    """UTF-8 as text.
-
-    Raises:
-        GptscopeError: it is something else.
-    """
-    try:
-        return data.decode()
-    except UnicodeDecodeError as fault:
-        raise GptscopeError(f"{file} is not UTF-8 text: {fault}") from fault
-
-
-def standard_input() -> bytes:
-    """All of it, or as much as is needed to see that it is too long.
-
-    Raises:
-        GptscopeError: there is none.
-    """
-    if sys.stdin is None:
-        raise GptscopeError("standard input is closed")
-    return sys.stdin.buffer.read(LONGEST + 1)
 
 
 def parse_ids(text: str, model: Model) -> tuple[int, ...]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
+from gptscope.errors import NotFiniteWarning
 from gptscope.model.dtypes import BF16
 from gptscope.model.files import short
 from gptscope.model.weights import Block
@@ -19,10 +20,6 @@ if TYPE_CHECKING:
 
 AT_ONCE = 1 << 20  # numbers
 BF16_INFINITE = 0x7F80  # all bits of the exponent
-
-
-class NotFiniteWarning(UserWarning):
-    """The weights hold NaN or infinities, and so will what is computed from them."""
 
 
 class Watched(Sequence[Block]):

@@ -1,12 +1,13 @@
 import json
 import os
+import re
 import shutil
 import sys
 import threading
 
 import pytest
 
-from gptscope.commands.session import LONGEST
+from gptscope.commands.reading import LONGEST
 from gptscope.model.shipped import shipped_folders
 from tests.helpers.cli import Result, refused, run_cli, spawn
 
@@ -188,3 +189,23 @@ def test_notes_survive_an_encoding_that_lacks_their_characters():
     result = spawn(["tokens", QUOTES + "\u00e9", "-f", "csv"], encoding="ascii")
     assert "never saw: <U+00E9> (U+00E9)" in result.err
     assert result.status == 0
+
+
+# --verbose
+
+
+def test_verbose_says_what_was_done_and_how_long_it_took():
+    quiet = run_cli(["next", "Lily wanted"])
+    told = run_cli(["next", "Lily wanted", "--verbose"])
+    assert (told.status, told.out, quiet.err) == (0, quiet.out, "")
+    loaded, read, ran = told.err.splitlines()
+    assert re.fullmatch(r"loaded tiny: gpt2, 1,334,016 parameters, \d+\.\d ms", loaded)
+    assert re.fullmatch(r"read the input: 2 tokens, \d+\.\d ms", read)
+    assert re.fullmatch(r"ran 4 blocks in float32: 1 value kept, \d+\.\d ms", ran)
+
+
+def test_verbose_names_a_hostile_folder_safely(folder):
+    model = folder().rename(folder().parent / "a\x1b[31mb")
+    told = run_cli(["tokens", "--ids", "1,2", "--model", str(model), "-v"])
+    assert "\x1b" not in told.err
+    assert told.err.startswith("loaded a<0x1B>[31mb: gpt2, ")

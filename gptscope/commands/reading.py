@@ -1,0 +1,76 @@
+"""Where a text comes from: the command line, a file, standard input."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from gptscope.errors import GptscopeError, UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gptscope.commands.options import Source
+
+LONGEST = 1_000_000  # bytes of a text: a long novel, whose tokens are listed in seconds
+
+
+def read_text(source: Source) -> str:
+    """TEXT, or what the file or standard input holds.
+
+    Raises:
+        GptscopeError: the file cannot be read, or is not UTF-8.
+        UsageError: the text is longer than any that is looked at.
+    """
+    if source.file is None:
+        text = source.text or ""
+        size = len(text.encode(errors="surrogatepass"))
+    else:
+        data = bytes_of(source.file)
+        size = len(data)
+        text = decoded(data, source.file) if size <= LONGEST else ""
+    if size > LONGEST:
+        raise UsageError(
+            f"the text is longer than {LONGEST:,} bytes, and is not read",
+            hint="a part of it shows as much: head -c 1000 FILE | gptscope ... --file -",
+        )
+    return text
+
+
+def bytes_of(file: Path) -> bytes:
+    """What a file or, for -, standard input holds, and no more than is needed to see its end.
+
+    Raises:
+        GptscopeError: it cannot be read.
+    """
+    try:
+        if str(file) == "-":
+            return standard_input()
+        with file.open("rb") as stream:
+            return stream.read(LONGEST + 1)
+    except (OSError, ValueError) as fault:  # a NUL in the name is no OSError
+        why = getattr(fault, "strerror", None) or fault
+        raise GptscopeError(f"{file} cannot be read: {why}") from fault
+
+
+def decoded(data: bytes, file: Path) -> str:
+    """UTF-8 as text.
+
+    Raises:
+        GptscopeError: it is something else.
+    """
+    try:
+        return data.decode()
+    except UnicodeDecodeError as fault:
+        raise GptscopeError(f"{file} is not UTF-8 text: {fault}") from fault
+
+
+def standard_input() -> bytes:
+    """All of it, or as much as is needed to see that it is too long.
+
+    Raises:
+        GptscopeError: there is none.
+    """
+    if sys.stdin is None:
+        raise GptscopeError("standard input is closed")
+    return sys.stdin.buffer.read(LONGEST + 1)
