@@ -15,13 +15,13 @@ from gptscope.commands.attention_look import (
     Look,
     Scale,
     Stage,
-    places,
     window_of,
 )
 from gptscope.commands.attention_notes import notes
 from gptscope.commands.attention_parts import added, numbers, row, sheet, top_in_rows, top_in_words
 from gptscope.commands.options import Head, Source, Target, TokenAt, with_options
 from gptscope.commands.output import chosen_format, show
+from gptscope.commands.places import places
 from gptscope.commands.session import start
 from gptscope.errors import UsageError, check_index
 from gptscope.view import Note, View
@@ -189,7 +189,7 @@ def tables(
     """What --token, --sum and --top ask for, head by head."""
     (token, add, top), n = asked, len(look.labels)
     if add is not None:
-        chosen = places("--sum", add, n)
+        chosen = places("--sum", add, n, "token")
         return [*(added(look, w, chosen) for w in heads), *notes(look, heads, chosen)]
     one = None if token is None else [check_index("token", token, n)]
     if top is None and one:

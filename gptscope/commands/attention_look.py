@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from gptscope.errors import UsageError, check_index
+from gptscope.commands.places import places
 from gptscope.glyphs import token_glyphs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -104,34 +104,9 @@ def window_of(
     if rows is None and columns is None:
         start = max(0, n - (last or most or n))
         return Window(range(start, n), range(start, n), n, asked=bool(last))
-    chosen = places("--rows", ":" if rows is None else rows, n)
+    chosen = places("--rows", ":" if rows is None else rows, n, "token")
     seen = f":{max(chosen) + 1}" if run.model.spec.causal else ":"
-    return Window(chosen, places("--cols", seen if columns is None else columns, n), n)
-
-
-def places(option: str, text: str, n: int) -> list[int]:
-    """`0:10`, `3,4,9` or both as positions of n tokens; negative ones count from the end.
-
-    Raises:
-        UsageError: it is something else, or out of range.
-    """
-    try:
-        found = [i for part in text.split(",") for i in one_place(part, n)]
-    except UsageError:
-        raise
-    except ValueError:
-        raise UsageError(f"{option} takes 0:10 or 3,4,9, not {text!r}") from None
-    if not found:
-        raise UsageError(f"{option} {text} names no token: they go from 0 to {n - 1}")
-    return found
-
-
-def one_place(part: str, n: int) -> Iterable[int]:
-    """One position, or those of a slice."""
-    if ":" not in part:
-        return [check_index("token", int(part), n)]
-    low, high = (int(end) if end.strip() else None for end in part.split(":"))
-    return range(n)[low:high]
+    return Window(chosen, places("--cols", seen if columns is None else columns, n, "token"), n)
 
 
 def spoken(positions: Sequence[int]) -> str:

@@ -8,8 +8,9 @@ import typer
 
 from gptscope.commands.options import Source, Target, TokenAt, with_options
 from gptscope.commands.output import show
+from gptscope.commands.places import places
 from gptscope.commands.session import Run, start
-from gptscope.errors import UsageError, check_index
+from gptscope.errors import check_index
 from gptscope.glyphs import token_glyphs
 from gptscope.view import Column, Note, Table, View
 
@@ -74,7 +75,7 @@ def exact(trace: Trace, run: Run, at: int, dims: str | None) -> tuple[Any, ...]:
     from gptscope.analysis.lengths import lengths
 
     d = run.model.spec.d_model
-    chosen = parse_dims(dims, d)
+    chosen = places("--dims", dims or f":{FIRST}", d, "dimension")
     kept = {
         name: trace.values[key, None][at]
         for key, name in ROWS.items()
@@ -86,26 +87,3 @@ def exact(trace: Trace, run: Run, at: int, dims: str | None) -> tuple[Any, ...]:
     title = f"Token {at} {token_glyphs(run.labels[at])}"
     words = f"{len(chosen)} of {d} dimensions (--dims 0:{d} shows all); lengths: {long}"
     return Table(title, columns, rows), Note(words)
-
-
-def parse_dims(text: str | None, d: int) -> list[int]:
-    """`0:16` or `3,17,90` as dimensions.
-
-    Raises:
-        UsageError: it is neither, or outside 0 .. d - 1.
-    """
-    if text is None:
-        return list(range(min(FIRST, d)))
-    try:
-        if ":" in text:
-            low, high = (int(part) if part else None for part in text.split(":"))
-            chosen = list(range(d))[low:high]
-        else:
-            chosen = [check_index("dimension", int(part), d) for part in text.split(",")]
-    except UsageError:
-        raise
-    except ValueError:
-        raise UsageError(f"--dims takes 0:16 or 3,17,90, not {text!r}") from None
-    if not chosen:
-        raise UsageError(f"--dims {text} names no dimension: they go from 0 to {d - 1}")
-    return chosen

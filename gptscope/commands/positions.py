@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gptscope.commands.embeddings import parse_dims
 from gptscope.commands.options import ModelName, Target, with_options
 from gptscope.commands.output import show
+from gptscope.commands.places import places
 from gptscope.commands.session import about_model
-from gptscope.errors import UsageError, check_index
+from gptscope.errors import UsageError
 from gptscope.view import Column, Facts, Grid, Note, Part, Table, View
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def command(
 
     opened = load(model)
     table = table_of(opened)
-    chosen = None if at is None else parse_at(at, len(table))
+    chosen = None if at is None else places("--at", at, len(table), "position")
     if first is not None:
         chosen = list(range(min(first, len(table))))
     if dims is None:
@@ -92,21 +92,6 @@ def instead(spec: Spec) -> str:
     if spec.causal:
         return "it knows the order from the mask alone, as a token sees only what came before"
     return "it does not know the order of the tokens at all"
-
-
-def parse_at(text: str, n: int) -> list[int]:
-    """`0,1,2,64` as positions.
-
-    Raises:
-        UsageError: it is something else, or one is outside the table.
-    """
-    try:
-        wanted = [int(part) for part in text.split(",")]
-    except ValueError:
-        raise UsageError(
-            f"--at takes whole numbers with commas between them, not {text!r}"
-        ) from None
-    return [check_index("position", one, n) for one in wanted]
 
 
 def overview(model: Model, table: NDArray[Any], chosen: list[int] | None) -> tuple[Part, ...]:
@@ -159,7 +144,7 @@ def left_out(shown: Sequence[int], n: int) -> str:
 def exact(model: Model, table: NDArray[Any], shown: list[int], dims: str) -> tuple[Part, ...]:
     """The numbers of some positions in some dimensions."""
     n, d = table.shape
-    columns = parse_dims(dims, d)
+    columns = places("--dims", dims, d, "dimension")
     title = f"Positions of {model.name}: a row for each, a column for each dimension"
     heads = tuple(map(str, columns))
     values = table[shown][:, columns]

@@ -208,8 +208,8 @@ def test_a_model_without_a_table_is_told_so(tmp_path, config, how):
     ("options", "sentence"),
     [
         (["--first", "2", "--at", "0"], "give one of --first and --at, not both"),
-        (["--at", "0,x"], "--at takes whole numbers with commas between them, not '0,x'"),
-        (["--at", ""], "--at takes whole numbers with commas between them, not ''"),
+        (["--at", "0,x"], "--at takes 0:10 or 3,4,9, not '0,x'"),
+        (["--at", ""], "--at takes 0:10 or 3,4,9, not ''"),
         (["--at", "18"], "position 18 is out of range: this one has positions 0 to 17"),
         (["--dims", "8"], "dimension 8 is out of range: this one has dimensions 0 to 7"),
         (["--first", "0"], "Invalid value for '--first'"),
