@@ -75,7 +75,7 @@ def exact(trace: Trace, run: Run, at: int, dims: str | None) -> tuple[Any, ...]:
     from gptscope.analysis.lengths import lengths
 
     d = run.model.spec.d_model
-    chosen = places("--dims", dims or f":{FIRST}", d, "dimension")
+    chosen = places("--dims", f":{FIRST}" if dims is None else dims, d, "dimension")
     kept = {
         name: trace.values[key, None][at]
         for key, name in ROWS.items()
