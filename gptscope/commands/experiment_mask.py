@@ -73,12 +73,13 @@ def command(
 
     gptscope experiment mask
 
-    gptscope experiment mask --retrain --train-seed 3
+    gptscope experiment mask --sentences 500 --seed 3
 
     A grammar with known chances makes sentences of 18 words, out of twelve
     different ones. Two models learned them: one with the mask, which hides the words that are to be
     predicted; the other saw them. Both are measured on sentences that neither
-    was trained on. Training both anew takes a minute, and needs PyTorch.
+    was trained on. --retrain trains both anew, which takes a minute and
+    needs PyTorch.
     """
     if not retrain and (steps, train_seed) != (None, None):
         raise UsageError("--steps and --train-seed go with --retrain")
