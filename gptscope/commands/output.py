@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import secrets
 import shutil
 import sys
 from contextlib import suppress
@@ -184,7 +183,7 @@ def replace(path: Path, made: Content, *, force: bool) -> None:
 def unused(path: Path) -> tuple[Path, BinaryIO]:
     """A new file beside this one, under a name that nobody has, with the rights of any new file."""
     for _ in range(TRIES):
-        part = path.with_name(f".gptscope-{secrets.token_hex(8)}.part")
+        part = path.with_name(f".gptscope-{os.urandom(8).hex()}.part")
         with suppress(FileExistsError):
             return part, part.open("xb")
     raise OSError(0, "no name is free for the file on its way")
