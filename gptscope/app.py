@@ -151,6 +151,11 @@ def run(args: Sequence[str]) -> int:
         if isinstance(end.__context__, BrokenPipeError):
             return Status.DONE
         raise
+    except OSError as fault:  # of a help page: what a command writes is seen to by itself
+        if fault.filename is not None:
+            raise
+        why = fault.strerror or fault
+        return complain(f"standard output cannot be written: {why}", None, Status.FAILED)
     except ClosedPipe:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at exit
         return Status.DONE

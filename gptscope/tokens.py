@@ -82,6 +82,11 @@ class Tokenizer:
         after = next((i for i, put in enumerate(reversed(added)) if not put), 0)
         return Encoded(list(made.ids), before, after)
 
+    @property
+    def size(self) -> int:
+        """The largest id that it makes, and one."""
+        return 1 + max(self._tokenizer.get_vocab().values(), default=-1)
+
     def without_special(self, text: str) -> str:
         """The text without the special tokens that are written out in it."""
         for token in self._added.values():

@@ -53,6 +53,18 @@ class Grid:
     row_kind: Kind = "token"
     column_kind: Kind = "token"
     hidden: NDArray[np.bool_] | None = None  # cells where nothing is to be seen
+    row_positions: tuple[int, ...] | None = None  # of tokens, where they are not 0, 1, 2, ...
+    column_positions: tuple[int, ...] | None = None
+
+    @property
+    def at_rows(self) -> Sequence[int]:
+        """The position of each row."""
+        return range(len(self.rows)) if self.row_positions is None else self.row_positions
+
+    @property
+    def at_columns(self) -> Sequence[int]:
+        """The position of each column."""
+        return range(len(self.columns)) if self.column_positions is None else self.column_positions
 
     def cells(self) -> list[list[Any]]:
         """The values row by row; None where nothing is to be seen."""

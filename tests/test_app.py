@@ -546,10 +546,13 @@ def test_a_reader_that_stops_early():
 
 
 @pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="there is no /dev/full")
-def test_a_full_disk_is_told():
+@pytest.mark.parametrize(
+    "args", [["tokens", "Lily"], ["--help"], ["tokens", "--help"], ["--version"]]
+)
+def test_a_full_disk_is_told(args):
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "gptscope", "tokens", "Lily"],
+            [sys.executable, "-m", "gptscope", *args],
             stdout=full,
             stderr=subprocess.PIPE,
             check=False,

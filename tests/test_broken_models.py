@@ -311,9 +311,9 @@ def test_what_the_system_will_not_open(folder, monkeypatch, name):
 
 CONFIGS = {
     "missing": (None, r"config\.json is missing, and the weights carry no config"),
-    "malformed": (b"{", r"config\.json cannot be read: Expecting property name"),
-    "not UTF-8": (b'{"\xff": 1}', r"config\.json cannot be read: 'utf-8' codec"),
-    "too deep": (b'{"a":' * 100_000, r"config\.json cannot be read: maximum recursion depth"),
+    "malformed": (b"{", r"config\.json is not JSON"),
+    "not UTF-8": (b'{"\xff": 1}', r"config\.json is not UTF-8"),
+    "too deep": (b'{"a":' * 100_000, r"config\.json is nested too deeply"),
     "an array": (b"[]", r"config\.json is not a JSON object"),
     "too long": (
         b" " * 10_000_001,

@@ -165,3 +165,28 @@ def test_a_closed_pipe_is_quiet(args):
         child.stdout.close()
         said = child.stderr.read().decode()
         assert (child.wait(20), "Traceback" in said, "error" in said) == (0, False, False)
+
+
+def test_the_width_follows_a_terminal_that_is_resized():
+    bash = shutil.which("bash")
+    if bash is None:
+        pytest.skip("there is no bash")
+    command = " ".join([*PYTHON, "residual", f'"{LONG}"'])
+    child = pexpect.spawn(
+        bash,
+        ["--norc", "--noprofile"],
+        env={**environment(TERM="dumb"), "PS1": "ready> "},
+        dimensions=(24, 120),
+        encoding="utf-8",
+        timeout=20,
+    )
+    child.expect("ready> ")
+    seen = {}
+    for columns in (120, 44):
+        child.setwinsize(24, columns)
+        child.sendline(command)
+        child.expect("longest single addition.*ready> ")
+        lines = ESCAPE.sub("", child.before + child.after).splitlines()
+        seen[columns] = [line for line in lines if "layers." in line and "0." in line]
+    child.close()
+    assert max(map(cell_len, seen[44])) <= 44 < max(map(cell_len, seen[120]))

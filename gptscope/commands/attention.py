@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from gptscope.commands.session import Run
     from gptscope.view import Part
 
-DATA = ("json", "csv", "npz")  # formats for programs: nothing is left out that nobody excluded
+DATA = ("json", "csv", "npz")  # formats for programs
 
 SEEN = ("weights", "scaled_masked")  # words need the weights, and the mask says what is hidden
 HOW_MORE = {  # by whether every layer is shown
@@ -142,7 +143,7 @@ def command(
         raise UsageError("there is only one token: without it, nothing is left to read")
     one_list = token is not None or add is not None
     small = len(heads) > 1 and not with_numbers and top is None
-    most = None if one_list or not for_people else SMALL if small else NUMBERS
+    most = None if one_list or not on_screen(target) else SMALL if small else NUMBERS
     window = window_of(run, (rows, cols, last), most)
     keys = {*KEYS.values()} if token is not None else {*SEEN, KEYS[stage]}
     layers = {f"layers.{i}.heads.*.{key}" for i, _ in heads for key in keys}
@@ -165,6 +166,13 @@ def check_together(given: Mapping[str, bool]) -> None:
     for (one, other), why in APART.items():
         if given[one] and given[other]:
             raise UsageError(f"{one} and {other} do not go together", hint=why)
+
+
+def on_screen(target: Target) -> bool:
+    """Whether the answer has an edge: a terminal or a picture, where a long text shows its end."""
+    fmt = chosen_format(target)
+    to_terminal = target.output is None and sys.stdout is not None and sys.stdout.isatty()
+    return fmt == "svg" or (fmt == "table" and to_terminal)
 
 
 def heads_of(run: Run, layer: int | None, head: int | None, *, every: bool) -> list[Where]:

@@ -53,7 +53,7 @@ def what(look: Look) -> str:
 
 
 def grid(look: Look, where: Where, title: str) -> Grid:
-    """One head in the window; there, labels carry the true positions."""
+    """One head in the window, with the true positions."""
     import numpy as np
 
     from gptscope.analysis.attention import windowed
@@ -66,11 +66,17 @@ def grid(look: Look, where: Where, title: str) -> Grid:
     kind: Kind = KINDS[look.scale] if look.stage == Stage.weights else "signed"
     if window.whole:
         return Grid(title, labels, labels, cells, kind, hidden=unseen)
-    left, above = (
-        tuple(f"{i} {token_glyphs(labels[i])}" for i in side)
-        for side in (window.rows, window.columns)
+    left, above = (tuple(labels[i] for i in side) for side in (window.rows, window.columns))
+    return Grid(
+        title,
+        left,
+        above,
+        cells,
+        kind,
+        hidden=unseen,
+        row_positions=tuple(window.rows),
+        column_positions=tuple(window.columns),
     )
-    return Grid(title, left, above, cells, kind, "text", "text", unseen)
 
 
 def in_scale(look: Look, where: Where) -> tuple[NDArray[np.floating[Any]], NDArray[np.bool_]]:

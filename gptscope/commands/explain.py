@@ -74,6 +74,8 @@ def command(
         raise UsageError(
             "there is no address of a number", hint="for example layers.0.heads.0.weights[5,0]"
         )
+    if "[" not in address and source.text and source.text.endswith("]"):
+        raise UsageError("the address comes after the text", hint="gptscope explain TEXT ADDRESS")
     how, wanted = Sampling(temperature, top_k, top_p), read(address)
     if how != Sampling() and wanted.point is not None:
         raise UsageError("--temperature, --top-k and --top-p count for probabilities alone")

@@ -11,7 +11,7 @@ import typer
 from gptscope.commands.options import Source, Target, with_options
 from gptscope.commands.output import chosen_format, emit, show, tell
 from gptscope.commands.sampling import Temperature, TopK, TopP
-from gptscope.commands.session import Run, start, token_text
+from gptscope.commands.session import Run, counted, start, timed, token_text
 from gptscope.errors import ModelError
 from gptscope.glyphs import visible
 from gptscope.render.fed import fed
@@ -58,30 +58,38 @@ def command(
     )
     drawn = draws(run.model, run.ids, max_new_tokens, how, seed)
     if steps or target.output or chosen_format(target) != "table":
-        show(View("generate", parts(list(drawn), run, (how, seed)), **run.about), target)
+        with timed(run.verbose) as say:
+            made = list(drawn)
+            say(f"drew {counted(len(made), 'token')}")
+        show(View("generate", parts(made, run, (how, seed)), **run.about), target)
     else:
-        stream(drawn, run)
+        with timed(run.verbose) as say:
+            say(f"drew {counted(stream(drawn, run), 'token')}")
 
 
-def stream(drawn: Iterator[Draw], run: Run) -> None:
-    """The text as it is drawn on standard output; what was fed and why it ended beside it."""
+def stream(drawn: Iterator[Draw], run: Run) -> int:
+    """The text as it is drawn on standard output; what was fed and why it ended beside it.
+
+    Gives back how many tokens were drawn.
+    """
     from gptscope.tokens import Decoder
 
     tokenizer = run.model.tokenizer
     if tokenizer is None:
         raise ModelError("this model has no tokenizer to write with", "--format json gives the ids")
     own = run.ids[run.prepended :]
-    decoder, stopped = Decoder(tokenizer, goes_on=bool(own)), None
+    decoder, stopped, n = Decoder(tokenizer, goes_on=bool(own)), None, 0
     tell(fed(run.about["model"], run.about["input"]))
-    emit(visible(tokenizer.decode(own), keep="\n\t"))
+    emit(visible(tokenizer.decode(own), keep="\n"))
     try:
-        for draw in drawn:
+        for n, draw in enumerate(drawn, 1):  # noqa: B007 - counted for whoever called
             stopped = draw.stopped
             if stopped != "end token":
-                emit(visible(decoder.feed(draw.id), keep="\n\t"))
+                emit(visible(decoder.feed(draw.id), keep="\n"))
     finally:
-        emit(visible(decoder.finish(), keep="\n\t") + "\n")
+        emit(visible(decoder.finish(), keep="\n") + "\n")
     tell(f"stopped: {WHY[stopped or 'asked']}")
+    return n
 
 
 def parts(made: list[Draw], run: Run, settings: tuple[Sampling, int]) -> tuple[Any, ...]:

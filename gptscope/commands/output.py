@@ -111,9 +111,10 @@ def chosen_format(target: Target, also: tuple[str, ...] = ()) -> str:
     """
     formats, endings = dict.fromkeys((*RENDERERS, *also)), {**{a: a for a in also}, **ENDINGS}
     if target.format is not None:
-        if target.format not in formats:
+        named = target.format if target.format in formats else endings.get(target.format)
+        if named is None:
             raise UsageError(f"format {target.format!r} is not one of: {', '.join(formats)}")
-        return target.format
+        return named
     ending = target.output.suffix.lstrip(".").lower() if target.output else ""
     if ending and ending not in endings:
         known = ", ".join(f".{one}" for one in endings)
@@ -180,10 +181,15 @@ def replace(path: Path, made: Content, *, force: bool) -> None:
         part.unlink(missing_ok=True)
 
 
+def random_name() -> str:
+    """16 characters that nobody else draws."""
+    return os.urandom(8).hex()
+
+
 def unused(path: Path) -> tuple[Path, BinaryIO]:
     """A new file beside this one, under a name that nobody has, with the rights of any new file."""
     for _ in range(TRIES):
-        part = path.with_name(f".gptscope-{os.urandom(8).hex()}.part")
+        part = path.with_name(f".gptscope-{random_name()}.part")
         with suppress(FileExistsError):
             return part, part.open("xb")
     raise OSError(0, "no name is free for the file on its way")

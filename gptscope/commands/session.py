@@ -149,6 +149,11 @@ def encoded(model: Model, text: str) -> Run:
             hint="give token ids: --ids 643,414,266",
         )
     made = model.tokenizer.encoded(text)
+    if model.tokenizer.size > model.spec.n_vocab:
+        tell(
+            f"warning: tokenizer.json has ids up to {model.tokenizer.size - 1:,}, and this model "
+            f"{model.spec.n_vocab:,} in all: it may be that of another model"
+        )
     outside = next((i for i in made.ids if i >= model.spec.n_vocab), None)
     if outside is not None:
         piece = model.tokenizer.text_of(outside)

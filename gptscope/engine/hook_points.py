@@ -132,6 +132,12 @@ def is_norm(name: str) -> bool:
     return bool(re.fullmatch(r"(layers\.\d+\.ln[12]|ln_final)", name, flags=re.ASCII))
 
 
+def in_place(pattern: str, asked: str) -> str:
+    """A name with the layer and the head that were asked for, or the first."""
+    numbers = [*re.findall(r"\d{1,9}", asked), "0", "0"]
+    return pattern.format(l=numbers[0], h=numbers[1])
+
+
 def parse(name: str) -> Address:
     """The address of a full name (`layers.0.heads.1.q`) or of its TransformerLens alias.
 
@@ -145,7 +151,7 @@ def parse(name: str) -> Address:
         from difflib import get_close_matches
 
         near = get_close_matches(pattern, [*BY_NAME, *BY_ALIAS], n=1)
-        hint = f"the nearest is {near[0]}" if near else None
+        hint = f"the nearest is {in_place(near[0], name)}" if near else None
         raise UsageError(f"no value is called {name}", hint)
     numbers = [int(part) for part in name.split(".") if part.isdigit()]
     layer = numbers[0] if "{l}" in pattern else None

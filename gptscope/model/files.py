@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LONGEST_JSON = 10_000_000  # bytes: what is read takes twenty times as much memory at the worst
+LFS = b"version https://git-lfs"
 SHOWN = 80  # characters of a name or a value in a sentence
 KINDS = {
     stat.S_IFDIR: "a folder",
@@ -53,14 +54,44 @@ def read_json(path: Path) -> dict[str, Any]:
     """
     if size_of(path) > LONGEST_JSON:
         raise ModelError(f"{path} is longer than {LONGEST_JSON:,} bytes, and is not read")
+    refuse_pointer(path)
     try:
         with path.open("rb") as file:
             values = json.loads(file.read(LONGEST_JSON).decode())
-    except (OSError, ValueError, RecursionError) as fault:
+    except OSError as fault:
+        raise ModelError(f"{path} cannot be read: {reason(fault)}") from fault
+    except UnicodeDecodeError as fault:
+        raise ModelError(f"{path} is not UTF-8 text (byte {fault.start})") from fault
+    except json.JSONDecodeError as fault:
+        where = f"line {fault.lineno}, column {fault.colno}"
+        raise ModelError(f"{path} is not JSON ({where})") from fault
+    except RecursionError as fault:
+        raise ModelError(f"{path} is nested too deeply") from fault
+    except ValueError as fault:  # a number of too many digits
         raise ModelError(f"{path} cannot be read: {reason(fault)}") from fault
     if not isinstance(values, dict):
         raise ModelError(f"{path} is not a JSON object")
     return values
+
+
+def refuse_pointer(path: Path) -> None:
+    """Git without its LFS extension leaves small texts in place of large files.
+
+    Raises:
+        ModelError: this is one.
+    """
+    try:
+        if not path.is_file():  # a pipe would wait for ever
+            return
+        with path.open("rb") as file:
+            start = file.read(len(LFS))
+    except (OSError, ValueError):  # what reads the file will say why
+        return
+    if start == LFS:
+        raise ModelError(
+            f"{path} is a Git-LFS pointer of {size_of(path)} bytes, not the file itself",
+            hint="git lfs pull puts it in its place",
+        )
 
 
 def short(text: str) -> str:

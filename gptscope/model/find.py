@@ -88,11 +88,12 @@ def weights_in(folder: Path) -> Path:
 
 def absent(path: Path) -> ModelError:
     """Nothing is there."""
-    shipped = ", ".join(shipped_folders())
-    return ModelError(
-        f"there is no model at {path}",
-        hint=f"give a folder with {WEIGHTS}, a .safetensors file, or one of: {shipped}",
-    )
+    from difflib import get_close_matches  # noqa: PLC0415 - for a fault alone
+
+    near = get_close_matches(str(path), shipped_folders(), n=1)
+    others = f"did you mean {near[0]}?" if near else f"or one of: {', '.join(shipped_folders())}"
+    where = f"give a folder with {WEIGHTS}, a .safetensors file, "
+    return ModelError(f"there is no model at {path}", hint=others if near else where + others)
 
 
 def several(index: Path) -> ModelError:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from gptscope.errors import ModelError
 from gptscope.model.dtypes import DTYPES
-from gptscope.model.files import LONGEST_JSON, reason, short, size_of
+from gptscope.model.files import LFS, LONGEST_JSON, reason, short, size_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 PREFIX = 8
 LONGEST_AXES = 32
 LARGEST = 1 << 62  # above every size and place
-LFS = b"version https://git-lfs"
 PICKLES = (b"PK\x03\x04", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")  # as PyTorch writes
 
 

@@ -14,6 +14,7 @@ from gptscope.errors import ModelError, UsageError
 from gptscope.model.checkpoint import Checkpoint, Tensors, open_checkpoint
 from gptscope.model.config import Config, read_config
 from gptscope.model.families import FAMILIES
+from gptscope.model.files import refuse_pointer
 from gptscope.model.find import WEIGHTS, find_weights
 from gptscope.model.finite import Watched
 from gptscope.model.shipped import shipped_folders
@@ -47,6 +48,7 @@ def load(name: str | Path, dtype: str = "float32") -> Model:
     stored = family.build(config, tensors)
     tensors.finish()
     model = finish(stored, np.dtype(dtype), config, checkpoint)
+    refuse_pointer(file.parent / "tokenizer.json")
     tokenizer = load_tokenizer(file.parent / "tokenizer.json")
     return replace(model, name=label(name, file), tokenizer=tokenizer)
 

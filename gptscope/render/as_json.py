@@ -43,7 +43,7 @@ def part(p: Part) -> dict[str, Any]:
             cells = [dict(zip(names, plain(list(row)), strict=True)) for row in rows]
             return {"kind": "table", "title": title, "columns": heads, "rows": cells}
         case Grid(title, rows, columns):
-            sides = {"rows": list(rows), "columns": list(columns)}
+            sides = {"rows": list(rows), "columns": list(columns)} | positions(p)
             return {"kind": "grid", "title": title, **sides, "values": plain(p.cells())}
         case Sheet(title, grids, columns):
             inner = [part(one) for one in grids]
@@ -53,6 +53,12 @@ def part(p: Part) -> dict[str, Any]:
             return {"kind": "facts", "title": title, "facts": facts}
         case Note(text):
             return {"kind": "note", "text": text}
+
+
+def positions(p: Grid) -> dict[str, list[int]]:
+    """Where the tokens of rows and columns stand, if that is not 0, 1, 2, ..."""
+    sides = {"row_positions": p.row_positions, "column_positions": p.column_positions}
+    return {side: list(found) for side, found in sides.items() if found is not None}
 
 
 def plain(value: Any) -> Any:  # noqa: ANN401

@@ -76,18 +76,22 @@ def grid(part: Grid, precision: int | None) -> str:
     write = formatter(part.kind, seen, grid=True, precision=precision)
     rows = [
         [label, *map(write, line)]
-        for label, line in zip(labels(part.rows, part.row_kind), values, strict=True)
+        for label, line in zip(labels(part.rows, part.row_kind, part.at_rows), values, strict=True)
     ]
     sides = ["---", *["---:"] * len(part.columns)]
     return "\n".join(
-        [row(["", *labels(part.columns, part.column_kind)]), row(sides), *map(row, rows)]
+        [
+            row(["", *labels(part.columns, part.column_kind, part.at_columns)]),
+            row(sides),
+            *map(row, rows),
+        ]
     )
 
 
-def labels(texts: Sequence[str], kind: Kind) -> list[str]:
-    """The labels of one side."""
+def labels(texts: Sequence[str], kind: Kind, at: Sequence[int]) -> list[str]:
+    """The labels of one side, of tokens with their positions."""
     if kind == "token":
-        return [f"{i} {token(text)}" for i, text in enumerate(texts)]
+        return [f"{i} {token(text)}" for i, text in zip(at, texts, strict=True)]
     return [plain(text) for text in texts]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from gptscope.render.screen import Screen
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from gptscope.view import View
 
 WIDTH = 80
+CLIP = re.compile(r' clip-path="url\(#[\w-]*\)"')
 # What rich fills in; its own form fetches a font from a server.
 FORM = """\
 <svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg">
@@ -22,14 +24,8 @@ FORM = """\
 .{unique_id}-title {{ font-size: 18px; font-weight: bold; font-family: sans-serif; }}
 {styles}
 </style>
-<defs>
-<clipPath id="{unique_id}-clip-terminal">
-<rect x="0" y="0" width="{terminal_width}" height="{terminal_height}" />
-</clipPath>
-{lines}
-</defs>
 {chrome}
-<g transform="translate({terminal_x}, {terminal_y})" clip-path="url(#{unique_id}-clip-terminal)">
+<g transform="translate({terminal_x}, {terminal_y})">
 {backgrounds}
 <g class="{unique_id}-matrix" xml:space="preserve">
 {matrix}
@@ -43,5 +39,6 @@ def render(view: View, screen: Screen) -> str:
     """The view as it looks on a terminal of 80 columns, or fewer if the screen has fewer."""
     width = min(screen.width, WIDTH)
     frame = Screen(width, terminal=True, light=screen.light, precision=screen.precision)
-    text = picture(view, frame, FORM)
+    # A font wider than expected would be cut at the end of each line.
+    text = CLIP.sub("", picture(view, frame, FORM))
     return text.encode("ascii", "xmlcharrefreplace").decode()  # the same in every encoding

@@ -48,7 +48,7 @@ DIVERGING_ON_LIGHT: Stops = (
     (0.5, (224, 130, 20)),
     (1.0, (127, 59, 8)),
 )
-UNSEEN = 0.02  # a share of the scale too small to colour
+UNSEEN = 0.005  # a share of the scale too small to colour
 LEVELS = (0, 95, 135, 175, 215, 255)  # of the cube of 216 colours among the 256
 DARK = (0, 1, 4)  # of the 16, those that need white text, whatever the theme
 

@@ -125,7 +125,7 @@ def test_a_file_that_is_overwritten_keeps_its_permissions(tmp_path):
 
 def test_a_name_that_is_taken_is_left_alone(tmp_path, monkeypatch):
     names = iter(["taken", "taken", "free"])
-    monkeypatch.setattr(output.secrets, "token_hex", lambda _: next(names))
+    monkeypatch.setattr(output, "random_name", lambda: next(names))
     (tmp_path / ".gptscope-taken.part").write_text("of somebody else")
     write(tmp_path / "a", "x", force=False)
     assert left(tmp_path) == [".gptscope-taken.part", "a"]
@@ -133,7 +133,7 @@ def test_a_name_that_is_taken_is_left_alone(tmp_path, monkeypatch):
 
 
 def test_names_that_are_all_taken_are_told(tmp_path, monkeypatch):
-    monkeypatch.setattr(output.secrets, "token_hex", lambda _: "taken")
+    monkeypatch.setattr(output, "random_name", lambda: "taken")
     (tmp_path / ".gptscope-taken.part").mkdir()
     with pytest.raises(GptscopeError, match="a cannot be written: no name is free"):
         write(tmp_path / "a", "x", force=False)

@@ -161,8 +161,8 @@ def test_what_names_nothing_is_refused(name):
 def test_the_nearest_name_is_told():
     for wrong, near in [
         ("logit", "logits"),
-        ("layers.0.heads.0.weight", "layers.{l}.heads.{h}.weights"),
-        ("blocks.0.attn.hook_patern", "blocks.{l}.attn.hook_pattern"),
+        ("layers.0.heads.0.weight", "layers.0.heads.0.weights"),
+        ("blocks.0.attn.hook_patern", "blocks.0.attn.hook_pattern"),
     ]:
         with pytest.raises(UsageError, match="no value is called") as fault:
             parse(wrong)

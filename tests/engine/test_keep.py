@@ -80,7 +80,7 @@ def test_an_entry_that_names_nothing_is_refused(entry):
 def test_a_mistyped_entry_is_told_the_nearest():
     with pytest.raises(UsageError, match="no value is called") as fault:
         matcher(["layers.0.mlp_hiden"], N_LAYERS, N_HEADS)
-    assert fault.value.hint == "the nearest is layers.{l}.mlp_hidden"
+    assert fault.value.hint == "the nearest is layers.0.mlp_hidden"
 
 
 @pytest.mark.parametrize("entry", ["layers.12.attn_out", "blocks.99.hook_resid_pre"])

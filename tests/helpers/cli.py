@@ -127,7 +127,12 @@ def asked(*args):
 
 def beside_notes(err):
     """The lines of standard error but those on characters never seen, and on broken weights."""
-    about = ("warning: tiny never saw: ", "mapped as in the training of tiny: ", "warning: tensor ")
+    about = (
+        "warning: tiny never saw: ",
+        "mapped as in the training of tiny: ",
+        "warning: tensor ",
+        "warning: tokenizer.json has ids up to ",
+    )
     return [line for line in err.split("\n") if line and not line.startswith(about)]
 
 

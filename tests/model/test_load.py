@@ -263,7 +263,7 @@ def test_the_file_counts_more_than_the_metadata(folder):
 def test_a_malformed_config_is_refused(folder):
     path = folder()
     (path / "config.json").write_text("{", "utf-8")
-    with pytest.raises(ModelError, match=r"config\.json cannot be read: Expecting property name"):
+    with pytest.raises(ModelError, match=r"config\.json is not JSON"):
         gptscope.load(path)
 
 

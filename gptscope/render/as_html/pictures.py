@@ -26,10 +26,11 @@ def grid(part: Grid, known: str, precision: int | None) -> tuple[str, str]:
     scale, steps = scale_of([part]), steps_for(part.kind)
     heads = "".join(
         f'<th scope="col" title="{one}">{place}{one}</th>'
-        for place, one in labels(part.columns, part.column_kind)
+        for place, one in labels(part.columns, part.column_kind, part.at_columns)
     )
     rows = []
-    for (place, name), line in zip(labels(part.rows, part.row_kind), part.cells(), strict=True):
+    sides = labels(part.rows, part.row_kind, part.at_rows)
+    for (place, name), line in zip(sides, part.cells(), strict=True):
         inner = "".join(cell(value, write(value), scale, steps) for value in line)
         rows.append(f'<tr><th scope="row" title="{name}">{place}{name}</th>{inner}</tr>')
     body = "\n".join(rows)
@@ -37,11 +38,12 @@ def grid(part: Grid, known: str, precision: int | None) -> tuple[str, str]:
     return f"{whole}<tbody>\n{body}\n</tbody>\n</table>", legend([part], precision)
 
 
-def labels(texts: Sequence[str], kind: Kind) -> list[tuple[str, str]]:
+def labels(texts: Sequence[str], kind: Kind, at: Sequence[int]) -> list[tuple[str, str]]:
     """Position, which tokens have, and text of every label."""
     if kind == "token":
         return [
-            (f"<small>{i}</small> ", escape(token_glyphs(words))) for i, words in enumerate(texts)
+            (f"<small>{i}</small> ", escape(token_glyphs(words)))
+            for i, words in zip(at, texts, strict=True)
         ]
     return [("", escape(visible(words))) for words in texts]
 

@@ -30,14 +30,17 @@ def grid(part: Grid, place: Place) -> Iterator[Line]:
     texts = [[write(value) for value in row] for row in cells]
     names = [place.label(r, part.row_kind) for r in part.rows]
     if part.row_kind == "token":
-        names = [f"{i} {name}" for i, name in enumerate(names)]
+        names = [f"{i} {name}" for i, name in zip(part.at_rows, names, strict=True)]
     heads = [place.label(c, part.column_kind) for c in part.columns]
     side, column = layout(names, heads, texts, place.width)
     named = [padded(fit(name, side - 1, place.cut), side) for name in names]
     room = max(1, (place.width - side) // column)
     for first in range(0, len(heads), room):
         shown = slice(first, first + room)
-        yield from top(heads, shown, (side, column), place, counted=part.column_kind == "token")
+        numbers = part.at_columns[shown] if part.column_kind == "token" else ()
+        if first:
+            yield ""
+        yield from top(heads[shown], numbers, (side, column), place)
         for name, row, values in zip(named, texts, cells, strict=True):
             if any(value is not None for value in values[shown]):
                 styles = [style(v, scale, paint, place.faint) for v in values[shown]]
@@ -47,16 +50,14 @@ def grid(part: Grid, place: Place) -> Iterator[Line]:
 
 
 def top(
-    heads: list[str], shown: slice, sizes: tuple[int, int], place: Place, *, counted: bool
+    heads: Sequence[str], numbers: Sequence[int], sizes: tuple[int, int], place: Place
 ) -> Iterator[Line]:
-    """Names over a band of columns, of tokens their positions; an empty line between bands."""
+    """Names over a band of columns, and of tokens their positions."""
     side, column = sizes
-    if shown.start:
-        yield ""
-    if counted:
-        places = "".join(f"{i:>{column - 1}} " for i in range(len(heads))[shown])
+    if numbers:
+        places = "".join(f"{i:>{column - 1}} " for i in numbers)
         yield Text(" " * side + places.rstrip(), style=place.faint)
-    fitted = (fit(head, column - 1, place.cut) for head in heads[shown])
+    fitted = (fit(head, column - 1, place.cut) for head in heads)
     names = "".join(f"{padded(head, column - 1, right=True)} " for head in fitted)
     yield " " * side + names.rstrip()
 
