@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gptscope.commands.options import Target, with_options
+from gptscope.commands.options import Target, Verbose, with_options
 from gptscope.commands.output import show
 from gptscope.commands.retraining import NAMES, check_free, folder_of
+from gptscope.commands.session import opened, timed
 from gptscope.errors import UsageError
 from gptscope.view import Column, Facts, Note, Table, View
 
@@ -68,6 +69,7 @@ def command(
         int | None,
         typer.Option(min=0, help="With --retrain: which weights and order.", show_default="0"),
     ] = None,
+    verbose: Verbose = False,
 ) -> None:
     """What a model learns that may look at the word it is to predict.
 
@@ -87,22 +89,24 @@ def command(
         check_free(models)
     origin = "trained anew" if retrain else "shipped with gptscope"
     with folder_of(models, retrain, steps or STEPS, train_seed or 0) as folder:
-        answer = view(folder, sentences, seed, str(models or origin))
+        answer = view(folder, sentences, seed, str(models or origin), verbose=verbose)
     show(answer, target)
 
 
-def view(folder: Path | None, count: int, seed: int, origin: str) -> View:
+def view(folder: Path | None, count: int, seed: int, origin: str, *, verbose: bool = False) -> View:
     """The losses beside what they are to be compared with, why, and one place of a sentence."""
     from gptscope.analysis.grammar import nats_per_word, toy_grammar
     from gptscope.analysis.mask import check_fit, fresh, measure, place_and_last_word
-    from gptscope.model.load import load
 
     grammar = toy_grammar()
-    toy, unmasked = (load(name if folder is None else folder / name) for name in NAMES)
+    toy, unmasked = (
+        opened(name if folder is None else str(folder / name), verbose=verbose) for name in NAMES
+    )
     check_fit(toy, unmasked, grammar)
     drawn, every = fresh(grammar, count, seed), grammar.sentences()
-    with progress(4 * drawn.n_words) as tick:
+    with timed(verbose) as say, progress(4 * drawn.n_words) as tick:
         found = measure(toy, unmasked, drawn, tick)
+        say(f"measured {len(drawn.counts):,} different sentences in four ways")
     entropy, last, n_words = nats_per_word(every), place_and_last_word(every), len(grammar.words)
     parts = (
         losses(found, entropy, last, n_words),

@@ -29,6 +29,11 @@ ModelName = Annotated[
 ]
 
 
+Verbose = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Say what was loaded, and how long it took.")
+]
+
+
 @dataclass(frozen=True)
 class Source:
     """What is fed to which model."""
@@ -46,9 +51,7 @@ class Source:
     dtype: Annotated[str, typer.Option(help="Compute in float32, or in float64 for a check.")] = (
         "float32"
     )
-    verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Say what was loaded, and how long it took.")
-    ] = False
+    verbose: Verbose = False
 
 
 class Theme(StrEnum):

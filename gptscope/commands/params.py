@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gptscope.commands.options import Target, with_options
+from gptscope.commands.options import Target, Verbose, with_options
 from gptscope.commands.output import show
 from gptscope.errors import UsageError
 from gptscope.model.params import (
@@ -61,6 +61,7 @@ def command(
     untied: Annotated[
         bool, typer.Option("--untied", help="Count an output matrix beside the token table.")
     ] = False,
+    verbose: Verbose = False,
 ) -> None:
     """Parameters counted from sizes, or in the tensors of a model.
 
@@ -93,9 +94,9 @@ def command(
             "--model counts the tensors of a model: it takes no --preset and no sizes",
             hint=f"gptscope params --model {model}",
         )
-    from gptscope.model.load import load
+    from gptscope.commands.session import opened
 
-    show(view_of_model(load(model)), target)
+    show(view_of_model(opened(model, verbose=verbose)), target)
 
 
 def view_of_sizes(name: str | None, given: dict[str, Any]) -> View:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gptscope.commands.options import ModelName, Target, with_options
+from gptscope.commands.options import ModelName, Target, Verbose, with_options
 from gptscope.commands.output import show
 from gptscope.commands.places import places
-from gptscope.commands.session import about_model
+from gptscope.commands.session import about_model, opened
 from gptscope.errors import UsageError
 from gptscope.view import Column, Facts, Grid, Note, Part, Table, View
 
@@ -38,6 +38,7 @@ def command(
     dims: Annotated[
         str | None, typer.Option(help="Exact numbers of these dimensions: 0:8, or 3,17,90.")
     ] = None,
+    verbose: Verbose = False,
 ) -> None:
     """What the model knows of places: the table, its waves, how alike they are.
 
@@ -55,18 +56,16 @@ def command(
     """
     if first is not None and at is not None:
         raise UsageError("give one of --first and --at, not both")
-    from gptscope.model.load import load
-
-    opened = load(model)
-    table = table_of(opened)
+    loaded = opened(model, verbose=verbose)
+    table = table_of(loaded)
     chosen = None if at is None else places("--at", at, len(table), "position")
     if first is not None:
         chosen = list(range(min(first, len(table))))
     if dims is None:
-        parts = overview(opened, table, chosen)
+        parts = overview(loaded, table, chosen)
     else:
-        parts = exact(opened, table, chosen or first_of(table), dims)
-    show(View("positions", parts, model=about_model(opened)), target)
+        parts = exact(loaded, table, chosen or first_of(table), dims)
+    show(View("positions", parts, model=about_model(loaded)), target)
 
 
 def table_of(model: Model) -> NDArray[Any]:

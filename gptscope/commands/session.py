@@ -80,15 +80,21 @@ def start(source: Source, *, may_be_empty: bool = False) -> Run:
         raise UsageError("give one of TEXT, --file and --ids, not several")
     if not given and not may_be_empty:
         source = with_example(source)
-    from gptscope.model.load import load
-
-    with timed(source.verbose) as say:
-        model = load(source.model, source.dtype)
-        say(f"loaded {model.name}: {model.spec.family}, {model.n_params:,} parameters")
+    model = opened(source.model, source.dtype, verbose=source.verbose)
     with timed(source.verbose) as say:
         run = fed(model, source, may_be_empty=may_be_empty)
         say(f"read the input: {counted(len(run.ids), 'token')}")
     return replace(run, verbose=source.verbose)
+
+
+def opened(name: str, dtype: str = "float32", *, verbose: bool) -> Model:
+    """The model of this name; how long it took is told if that is wanted."""
+    from gptscope.model.load import load
+
+    with timed(verbose) as say:
+        model = load(name, dtype)
+        say(f"loaded {model.name}: {model.spec.family}, {model.n_params:,} parameters")
+    return model
 
 
 def fed(model: Model, source: Source, *, may_be_empty: bool) -> Run:

@@ -209,3 +209,21 @@ def test_verbose_names_a_hostile_folder_safely(folder):
     told = run_cli(["tokens", "--ids", "1,2", "--model", str(model), "-v"])
     assert "\x1b" not in told.err
     assert told.err.startswith("loaded a<0x1B>[31mb: gpt2, ")
+
+
+@pytest.mark.parametrize(
+    ("args", "last"),
+    [
+        (["positions", "--model", "toy"], "loaded toy: toy, 1,856 parameters"),
+        (["params", "--model", "toy"], "loaded toy: toy, 1,856 parameters"),
+        (["experiment mask", "--sentences", "9"], "measured 9 different sentences in four ways"),
+        (["generate", "-n", "3"], "drew 3 tokens"),
+        (["generate", "-n", "3", "--steps"], "drew 3 tokens"),
+    ],
+    ids=str,
+)
+def test_what_loads_a_model_can_say_so(args, last):
+    told = run_cli([*args, "--verbose"])
+    assert told.status == 0
+    assert re.fullmatch(rf"{last}, \d+\.\d ms", told.err.splitlines()[-1])
+    assert " ms" not in run_cli(args).err
