@@ -84,8 +84,8 @@ class Tokenizer:
 
     @property
     def size(self) -> int:
-        """The largest id that it makes, and one."""
-        return 1 + max(self._tokenizer.get_vocab().values(), default=-1)
+        """How many tokens it has, special ones included."""
+        return self._tokenizer.get_vocab_size(with_added_tokens=True)
 
     def without_special(self, text: str) -> str:
         """The text without the special tokens that are written out in it."""

@@ -157,8 +157,8 @@ def encoded(model: Model, text: str) -> Run:
     made = model.tokenizer.encoded(text)
     if model.tokenizer.size > model.spec.n_vocab:
         tell(
-            f"warning: tokenizer.json has ids up to {model.tokenizer.size - 1:,}, and this model "
-            f"{model.spec.n_vocab:,} in all: it may be that of another model"
+            f"warning: tokenizer.json has {model.tokenizer.size:,} tokens, and this model "
+            f"{model.spec.n_vocab:,}: it may be that of another model"
         )
     outside = next((i for i in made.ids if i >= model.spec.n_vocab), None)
     if outside is not None:
