@@ -48,7 +48,7 @@ def two(first, second, size):
 
 # What lies in place of good weights -> the cause that is told.
 WEIGHTS = {
-    "a Git-LFS pointer": (LFS, r"is a Git-LFS pointer of \d+ bytes, not the weights themselves"),
+    "a Git-LFS pointer": (LFS, r"is a Git-LFS pointer of \d+ bytes, not the file itself"),
     "nothing": (b"", "it has 0 bytes, and the length of the header takes 8"),
     "a few bytes": (b"abc", "it has 3 bytes, and the length of the header takes 8"),
     "a pickle": (b"\x80\x04\x95" + bytes(40), "begins like a PyTorch file, which may run code"),
@@ -189,8 +189,8 @@ def test_a_file_cut_short(folder, cut):
 def test_a_pointer_says_how_to_get_the_weights(tmp_path):
     (tmp_path / "model.safetensors").write_bytes(LFS)
     said, hint = refused(run_cli(["next", "x", "-m", str(tmp_path)]), 1)
-    assert said.endswith("is a Git-LFS pointer of 130 bytes, not the weights themselves")
-    assert hint == "git lfs pull puts them in its place"
+    assert said.endswith("is a Git-LFS pointer of 130 bytes, not the file itself")
+    assert hint == "git lfs pull puts it in its place"
 
 
 def test_a_header_that_is_too_long_is_not_read(tmp_path):
@@ -606,3 +606,12 @@ def test_every_fault_is_the_programs_own(tmp_path):
 
 def test_a_changed_copy_without_changes_opens(tmp_path):
     assert gptscope.load(changed_copy(tmp_path)).spec.n_layers == 2
+
+
+@pytest.mark.parametrize("name", ["config.json", "tokenizer.json"])
+def test_a_pointer_in_place_of_any_file_is_known(folder, name):
+    path = folder()
+    (path / name).write_bytes(LFS)
+    said, hint = refused(run_cli(["tokens", "--ids", "1", "--model", str(path)]), 1)
+    assert said == f"{path / name} is a Git-LFS pointer of {len(LFS)} bytes, not the file itself"
+    assert hint == "git lfs pull puts it in its place"

@@ -31,10 +31,10 @@ def places(entry: str, n_layers: int, n_heads: int) -> list[Place]:
         return [(entry, layer) for layer in layers(BY_KEY[entry], n_layers)]
     for head in re.findall(r"\bheads\.(\d{1,9})\b", entry):
         check_index("head", int(head), n_heads)
+    for layer in re.findall(r"\b(?:layers|blocks)\.(\d{1,9})(?=\.|$)", entry):
+        check_index("layer", int(layer), n_layers)
     if "*" not in entry:
         address = parse(entry)
-        if address.layer is not None:
-            check_index("layer", address.layer, n_layers)
         return [(address.point.key, address.layer)]
     pattern = re.sub(r"\bheads\.(\d{1,9}|\*)(?=\.)", "heads.*", entry)
     found = [

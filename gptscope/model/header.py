@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from gptscope.errors import ModelError
 from gptscope.model.dtypes import DTYPES
-from gptscope.model.files import LFS, LONGEST_JSON, reason, short, size_of
+from gptscope.model.files import LONGEST_JSON, reason, refuse_pointer, short, size_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -53,9 +53,10 @@ def read_header(path: Path) -> Header:
         ModelError: the file is not there, is no safetensors, is cut short, or contradicts itself.
     """
     size = size_of(path)
+    refuse_pointer(path)
     try:
         with path.open("rb") as file:
-            start = file.read(len(LFS))
+            start = file.read(PREFIX)
             check_start(path, start, size)
             file.seek(PREFIX)
             length = header_length(path, start, size)
@@ -119,13 +120,8 @@ def check_start(path: Path, start: bytes, size: int) -> None:
     """What often lies there in place of the weights, and is known by its first bytes.
 
     Raises:
-        ModelError: it is a Git-LFS pointer, a pickle, or too short for anything.
+        ModelError: it is a pickle, or too short for anything.
     """
-    if start.startswith(LFS):
-        raise ModelError(
-            f"{path} is a Git-LFS pointer of {size} bytes, not the weights themselves",
-            hint="git lfs pull puts them in its place",
-        )
     if start.startswith(PICKLES):
         why = "it begins like a PyTorch file, which may run code when it is opened"
         raise unreadable(path, why)

@@ -1,4 +1,5 @@
 import importlib
+import json
 
 import numpy as np
 import pytest
@@ -263,6 +264,13 @@ def test_a_text_from_a_file_is_opened_again(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a 'b'.txt").write_bytes("caf\u00e9\r\n".encode())
     tour = asked("tour", "--file", "a 'b'.txt")
+    assert scope(tour)["ids"] == tour["input"]["ids"]
+
+
+def test_a_file_whose_signs_were_mapped_is_given_as_it_was_fed(tmp_path):
+    (tmp_path / "a.txt").write_text("\u201cLily\u201d ran", "utf-8")
+    tour = json.loads(run_cli(["tour", "--file", str(tmp_path / "a.txt"), "-f", "json"]).out)
+    assert tour["input"]["text"] == '"Lily" ran'
     assert scope(tour)["ids"] == tour["input"]["ids"]
 
 

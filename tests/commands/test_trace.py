@@ -220,3 +220,8 @@ def test_npz_of_the_table_is_the_values():
     out = run_cli(["trace", SENTENCE, "--keep", "logits", "-f", "npz"]).out
     with np.load(io.BytesIO(out), allow_pickle=False) as arrays:
         assert arrays["logits"].shape == (6, 4096)
+
+
+def test_a_value_that_this_model_lacks_is_told_why():
+    _, hint = refused(run_cli(["trace", SENTENCE, "--keep", "ln1.mean_square"]), 2)
+    assert hint.startswith("this model has layer norms, which take a mean and a variance")

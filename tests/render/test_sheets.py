@@ -16,17 +16,7 @@ SGR = re.compile(r"\x1b\[[0-9;]*m")
 STOPS = SCALES["sequential", False].stops
 
 
-@pytest.fixture(autouse=True)
-def _plain(monkeypatch):
-    for name in ("NO_COLOR", "FORCE_COLOR", "COLORTERM", "COLUMNS"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("TERM", "xterm-256color")
-
-
-@pytest.fixture
-def truecolor(monkeypatch):
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setenv("COLORTERM", "truecolor")
+pytestmark = pytest.mark.usefixtures("plain_terminal")
 
 
 def small(values, title="0.0", kind="probability", hidden=None):

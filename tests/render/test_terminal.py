@@ -26,17 +26,7 @@ FIRST = " ".join(map(str, range(24)))
 WIDE_TOKENS = ("\u6f22\u5b57", " a", "e\u0301", "\U0001f469", "\n")
 
 
-@pytest.fixture(autouse=True)
-def _plain(monkeypatch):
-    for name in ("NO_COLOR", "FORCE_COLOR", "COLORTERM", "COLUMNS"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("TERM", "xterm-256color")
-
-
-@pytest.fixture
-def truecolor(monkeypatch):
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setenv("COLORTERM", "truecolor")
+pytestmark = pytest.mark.usefixtures("plain_terminal")
 
 
 @pytest.fixture

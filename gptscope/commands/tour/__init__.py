@@ -10,6 +10,7 @@ import typer
 
 from gptscope.commands.options import Source, Target, with_options
 from gptscope.commands.output import show
+from gptscope.commands.reading import read_text
 from gptscope.commands.session import Run, start
 from gptscope.view import Column, Facts, View
 
@@ -99,7 +100,7 @@ def setup(source: Source, run: Run) -> str:
     """The lines of Python that load this model and run it on this text."""
     dtype = "" if source.dtype == "float32" else f", {source.dtype!r}"
     modules, ids = "gptscope", str(list(run.ids))
-    if source.file is not None and str(source.file) != "-":
+    if source.file is not None and str(source.file) != "-" and read_text(source) == run.text:
         modules = "gptscope, pathlib"
         ids = f"model.tokenizer.encode(\n    pathlib.Path({str(source.file)!r})\n"
         ids += "    .read_bytes().decode()\n)"
