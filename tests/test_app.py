@@ -578,3 +578,12 @@ def test_a_process_says_its_fault_once():
     assert (
         refused(spawn(["attention", ""]), 2)[0] == "the text is empty: there is no token to look at"
     )
+
+
+def test_a_fault_of_the_program_itself_keeps_its_traceback(monkeypatch):
+    def wrong(_args):
+        raise FileNotFoundError(2, "No such file", "a file of ours")
+
+    monkeypatch.setattr("gptscope.app.program", wrong)
+    with pytest.raises(FileNotFoundError):
+        run_cli(["models"])

@@ -424,6 +424,14 @@ def test_a_tokenizer_of_another_vocabulary(folder, command):
     assert hint == "the tokenizer may be that of another model"
 
 
+def test_a_tokenizer_with_too_many_tokens_is_warned_about(folder):
+    path = folder()
+    shutil.copy(shipped_folders()["tiny"] / "tokenizer.json", path)
+    result = run_cli(["tokens", "!", "-m", str(path)])
+    said = "warning: tokenizer.json has 4,096 tokens, and this model 61: "
+    assert (result.status, result.err) == (0, f"{said}it may be that of another model\n")
+
+
 # Files that could run code
 
 

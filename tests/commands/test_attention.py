@@ -368,3 +368,12 @@ def test_an_option_that_would_be_ignored_is_refused(one, other):
     said, hint = refused(run_cli(["attention", SENTENCE, *given]), 2)
     assert said == f"{one} and {other} do not go together"
     assert hint == APART[one, other]
+
+
+@pytest.mark.parametrize(
+    ("fmt", "shown"), [("markdown", "| 4 `\u00b7with`"), ("html", ">4</small>")]
+)
+def test_pages_number_the_tokens_of_a_window_as_they_stand(fmt, shown):
+    text = run_cli(["attention", SENTENCE, "--head", "0", "--last", "2", "-f", fmt]).text
+    assert shown in text.replace("&#183;", "\u00b7")
+    assert {"markdown": "| 0 `\u00b7with`", "html": ">0</small>"}[fmt] not in text

@@ -293,3 +293,18 @@ def test_softmax_counts_the_rest():
     total = sum(row["probability"] for row in table["rows"]) + rest["facts"]["their probability"]
     assert total == pytest.approx(1)
     assert rows(table)[0][0] == " toys"
+
+
+def test_softmax_shows_every_step(tiny):
+    table = cards(asked("tour", SENTENCE))[CardName.softmax][1]["rows"]
+    logits = gptscope.trace(tiny, tiny.tokenizer.encode(SENTENCE)).logits[-1]
+    for row in table:
+        power = np.exp(row["logit"] - logits.max())
+        assert_allclose(row["exp(logit - maximum)"], power, rtol=1e-5)
+        assert_allclose(row["probability"], power / np.exp(logits - logits.max()).sum(), rtol=1e-5)
+
+
+def test_units_above_zero_are_counted(tour, named):
+    facts = cards(tour)[CardName.feed_forward][1]["facts"]
+    act = named["trace"].layers[0].mlp_act[-1]
+    assert facts == {"units above zero": (act > 0).sum(), "of": len(act)}

@@ -23,6 +23,7 @@ from gptscope.render.numbers import brief, decimals, formatter, number_format
         ("number", 0.8, "0.8"),
         ("number", 40.0, "40"),
         ("number", 1e-6, "1e-06"),
+        ("number", 0.000_123_456, "0.000123456"),
         ("number", -1.23e-8, "-1e-08"),
         ("signed", -1.5, "-1.500"),
         ("length", 12.345, "12.35"),
