@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gptscope.errors import ModelError, UsageError
-from gptscope.model.checkpoint import Checkpoint, Tensors, open_checkpoint
+from gptscope.model.checkpoint import Checkpoint, open_checkpoint
 from gptscope.model.config import Config, read_config
 from gptscope.model.families import FAMILIES
 from gptscope.model.files import refuse_pointer
 from gptscope.model.find import WEIGHTS, find_weights
 from gptscope.model.finite import Watched
 from gptscope.model.shipped import shipped_folders
+from gptscope.model.tensors import Tensors
 from gptscope.model.weights import Blocks, arrays, widened
 from gptscope.tokens import load_tokenizer
 

@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 
 from gptscope.errors import ModelError
-from gptscope.model.checkpoint import Tensors, open_checkpoint
+from gptscope.model.checkpoint import open_checkpoint
 from gptscope.model.dtypes import BF16
+from gptscope.model.tensors import Tensors
 from tests.helpers.folders import safetensors_bytes
 
 # One tensor of two numbers, byte for byte.

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from gptscope.model.checkpoint import Tensors
     from gptscope.model.config import Config
+    from gptscope.model.tensors import Tensors
 
 PREFIXES = (
     "_orig_mod.",

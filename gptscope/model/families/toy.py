@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from gptscope.model.checkpoint import Tensors
     from gptscope.model.config import Config
     from gptscope.model.spec import Spec
+    from gptscope.model.tensors import Tensors
     from gptscope.model.weights import Model
 
 WIRINGS = {"pre": "pre_norm", "post": "post_norm"}
