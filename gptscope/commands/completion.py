@@ -10,7 +10,7 @@ from gptscope.errors import GptscopeError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from gptscope.model.spec import Spec
+    from gptscope.model.weights import Model
 
 
 def models(incomplete: str) -> list[str]:
@@ -27,12 +27,12 @@ def models(incomplete: str) -> list[str]:
 
 def layers(ctx: Any, incomplete: str) -> list[str]:  # noqa: ANN401 - typer's context
     """The layers of the model that was named before."""
-    return begun(incomplete, lambda spec: map(str, range(spec.n_layers)), ctx)
+    return begun(incomplete, lambda model: map(str, range(model.spec.n_layers)), ctx)
 
 
 def heads(ctx: Any, incomplete: str) -> list[str]:  # noqa: ANN401
     """The heads of the model that was named before."""
-    return begun(incomplete, lambda spec: map(str, range(spec.n_heads)), ctx)
+    return begun(incomplete, lambda model: map(str, range(model.spec.n_heads)), ctx)
 
 
 def values(ctx: Any, incomplete: str) -> list[str]:  # noqa: ANN401
@@ -47,29 +47,30 @@ def addresses(ctx: Any, incomplete: str) -> list[str]:  # noqa: ANN401
 
 def begun(
     incomplete: str,
-    choices: Callable[[Spec], Iterable[str]],
+    choices: Callable[[Model], Iterable[str]],
     ctx: Any,  # noqa: ANN401
 ) -> list[str]:
     """The choices that begin so; none if the model cannot be opened."""
     from gptscope.model.load import load
 
     try:
-        spec = load(ctx.params.get("model") or os.environ.get("GPTSCOPE_MODEL") or "tiny").spec
+        model = load(ctx.params.get("model") or os.environ.get("GPTSCOPE_MODEL") or "tiny")
     except GptscopeError:
         return []
-    return [choice for choice in choices(spec) if choice.startswith(incomplete)]
+    return [choice for choice in choices(model) if choice.startswith(incomplete)]
 
 
-def names(spec: Spec) -> list[str]:
-    """Every value that a model of these sizes and choices has."""
+def names(model: Model) -> list[str]:
+    """Every value that a model has."""
     from gptscope.engine.hook_points import HOOK_POINTS
-    from gptscope.engine.trace import why_lacking
+    from gptscope.engine.lacking import lacking
 
+    spec, lacks = model.spec, lacking(model)
     found = dict.fromkeys(
         point.name.format(l=layer, h=head)
         for layer in range(spec.n_layers)
         for point in HOOK_POINTS
-        if why_lacking(point.key, spec) is None
+        if (point.key, layer if "{l}" in point.name else None) not in lacks
         for head in range(spec.n_heads if point.per_head else 1)
     )
     return [*found]

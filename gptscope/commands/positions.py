@@ -74,14 +74,14 @@ def table_of(model: Model) -> NDArray[Any]:
     Raises:
         UsageError: the model has none; the sentence says how it knows the order.
     """
-    from gptscope.model.dtypes import widen
+    from gptscope.model.weights import rows
 
     if model.position_table is None:
         raise UsageError(
             f"{model.name} has no table of positions: {instead(model.spec)}",
             hint="gptscope positions --model tiny shows a learned one, --model toy a computed one",
         )
-    return widen(model.position_table, model.dtype)
+    return rows(model.position_table, slice(None), model.dtype)
 
 
 def instead(spec: Spec) -> str:

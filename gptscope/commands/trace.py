@@ -82,7 +82,6 @@ def kept(trace: Trace, entries: list[str]) -> Arrays:
     """
     from gptscope.engine.hook_points import parse
     from gptscope.engine.keep import places
-    from gptscope.engine.trace import why_lacking
 
     wanted: set[tuple[str, int | None, int | None]] = set()
     for entry in entries:
@@ -97,8 +96,8 @@ def kept(trace: Trace, entries: list[str]) -> Arrays:
         if not entries or (*place, None) in wanted or (*place, at.head) in wanted:
             values[name] = trace[name]
     if not values:
-        key, _, _ = next(iter(wanted))
-        why = why_lacking(key, trace.spec)
+        key, layer, _ = next(iter(wanted))
+        why = trace.lacks.get((key, layer))
         raise UsageError(f"this model has no value called {', '.join(entries)}", why)
     return values
 

@@ -11,24 +11,37 @@ if TYPE_CHECKING:
     from gptscope.model.spec import Spec
 
 Array = NDArray[np.floating[Any]]
+FIRST_ROOM = 128  # tokens; it doubles whenever it is full
 
 
 class Cache:
-    """Room for the keys and values of n_ctx tokens in every layer."""
+    """The keys and values of the tokens so far, in every layer."""
 
     def __init__(self, spec: Spec, dtype: np.dtype[Any]) -> None:
-        """An empty cache; memory is touched only as it fills."""
-        shape = (spec.n_layers, spec.n_heads, spec.n_ctx, spec.d_head)
-        self._keys, self._values = np.empty(shape, dtype), np.empty(shape, dtype)
+        """An empty cache."""
+        shape = (spec.n_kv_heads, min(FIRST_ROOM, spec.n_ctx), spec.d_head)
+        self._rows = [
+            (np.empty(shape, dtype), np.empty(shape, dtype)) for _ in range(spec.n_layers)
+        ]
         self.length = 0
 
     def extend(self, layer: int, k: Array, v: Array) -> tuple[Array, Array]:
-        """Add this layer's new rows [H, T, d_h]; give back all of them: [H, S, d_h]."""
+        """Add this layer's new rows [G, T, d_h]; give back all of them: [G, S, d_h]."""
         seen = self.length + k.shape[1]
-        self._keys[layer, :, self.length : seen] = k
-        self._values[layer, :, self.length : seen] = v
-        return self._keys[layer, :, :seen], self._values[layer, :, :seen]
+        keys, values = (with_room(old, seen) for old in self._rows[layer])
+        keys[:, self.length : seen], values[:, self.length : seen] = k, v
+        self._rows[layer] = keys, values
+        return keys[:, :seen], values[:, :seen]
 
     def advance(self, n_tokens: int) -> None:
         """The new rows of every layer are in."""
         self.length += n_tokens
+
+
+def with_room(old: Array, n: int) -> Array:
+    """The array itself, or a copy of at least twice its rows, if it has fewer than `n`."""
+    if n <= old.shape[1]:
+        return old
+    new = np.empty((old.shape[0], max(n, 2 * old.shape[1]), old.shape[2]), old.dtype)
+    new[:, : old.shape[1]] = old
+    return new

@@ -1,61 +1,28 @@
 """The transformer on one page.
 
-T tokens, S tokens seen (S = T unless earlier ones are cached), d width, L blocks, H heads, d_h head
-width, F feed-forward width, V vocabulary. Layers, heads and positions count from 0.
+T tokens, S tokens seen (S = T unless earlier ones are cached), d width, L blocks, H heads, G
+key-value heads, d_h head width, F feed-forward width, V vocabulary. Layers, heads and positions
+count from 0.
 
 Every value passes through one hook, which may note it (trace), change it (edit) or do nothing.
 Vaswani et al. 2017, "Attention is all you need"; Radford et al. 2019 for the order of GPT-2.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gptscope.engine.attention import attention
 from gptscope.engine.cache import Cache
-from gptscope.engine.ops import (
-    activation,
-    join_heads,
-    linear,
-    mask_scores,
-    softmax,
-    split_heads,
-    turn,
-)
-from gptscope.model.dtypes import widen
-from gptscope.model.spec import Spec
-from gptscope.model.weights import Attention, Block, Mlp, Model, Norm
+from gptscope.engine.norms import norm, normed
+from gptscope.engine.ops import activation, cap, linear, scaled
+from gptscope.engine.step import Hook, Step, untouched
+from gptscope.model.weights import Block, Mlp, Model, Table, rows
 
 Array = NDArray[np.floating[Any]]
-
-
-class Hook(Protocol):
-    """Sees every value by the key of its hook point, and says what goes on in its place."""
-
-    def __call__(self, key: str, value: Array, layer: int | None = None) -> Array: ...  # noqa: D102
-
-
-def untouched(key: str, value: Array, layer: int | None = None) -> Array:  # noqa: ARG001
-    """The hook that does nothing."""
-    return value
-
-
-@dataclass(frozen=True, eq=False)
-class Step:
-    """Where a pass stands: in which layer, at which positions, and who is listening."""
-
-    spec: Spec
-    layer: int
-    at: NDArray[np.int64]  # [T], the positions
-    mask: NDArray[np.bool_]  # [T, S], true where the future is
-    listener: Hook
-    cache: Cache | None
-
-    def hook(self, key: str, value: Array) -> Array:
-        """The value as the listener leaves it."""
-        return self.listener(key, value, self.layer)
+UNEMBEDDED_AT_ONCE = 1 << 24  # numbers of the output table
 
 
 def forward(
@@ -66,28 +33,63 @@ def forward(
 
 
 def residual_stream(
-    model: Model, ids: NDArray[np.int64], hook: Hook = untouched, cache: Cache | None = None
+    model: Model,
+    ids: NDArray[np.int64],
+    hook: Hook = untouched,
+    cache: Cache | None = None,
+    n_layers: int | None = None,
 ) -> Array:
-    """Token ids [T] -> what the last block leaves [T, d]."""
+    """Token ids [T] -> what the last block, or the first `n_layers` blocks, leave [T, d]."""
     at = np.arange(len(ids)) + (cache.length if cache else 0)
-    mask = (np.arange(at[-1] + 1) > at[:, None]) & model.spec.causal  # [T] -> [T, S]
-    x = hook("token_embeddings", widen(model.token_table[ids], model.dtype))  # [T] -> [T, d]
-    if model.position_table is not None:
-        x = x + hook("position_embeddings", widen(model.position_table[at], model.dtype))
-    x = hook("embeddings", x)
-    for layer, weights in enumerate(model.blocks):
-        x = block(x, weights, Step(model.spec, layer, at, mask, hook, cache))
+    x = embed(model, ids, at, hook)  # [T] -> [T, d]
+    for layer in range(len(model.blocks) if n_layers is None else n_layers):
+        x = block(x, model.blocks[layer], Step(model.spec, layer, at, hook, cache))
     if cache:
         cache.advance(len(ids))
     return x
 
 
+def embed(
+    model: Model, ids: NDArray[np.int64], at: NDArray[np.int64], hook: Hook = untouched
+) -> Array:
+    """Token ids [T] and their positions -> where the residual stream begins [T, d]."""
+    x = rows(model.token_table, ids, model.dtype)  # [T] -> [T, d]
+    if model.project_in is not None:
+        x = linear(x, model.project_in.weight, model.project_in.bias)
+    x = hook("token_embeddings", scaled(x, model.spec.embed_scale))
+    if model.position_table is not None:
+        x = x + hook("position_embeddings", rows(model.position_table, at, model.dtype))
+    if model.embed_norm is not None:
+        x = norm("embed_norm", x, model.embed_norm, model.spec, hook)
+    return hook("embeddings", x)
+
+
 def unembed(model: Model, x: Array, hook: Hook = untouched) -> Array:
     """Residual stream [T, d] -> logits [T, V]."""
+    spec = model.spec
     if model.ln_final is not None:
-        note = _under("ln_final", hook)
-        x = NORMS[model.spec.norm](x, model.ln_final, model.spec.norm_eps, note)
-    return hook("logits", x @ widen(model.unembedding, model.dtype))  # [T, d] -> [T, V]
+        x = norm("ln_final", x, model.ln_final, spec, hook)
+    if model.project_out is not None:
+        x = linear(x, model.project_out.weight, model.project_out.bias)
+    logits = scaled(against_rows(x, model.output_table, model.dtype), spec.logit_scale)
+    if model.output_bias is not None:
+        logits += model.output_bias
+    if spec.logit_cap is not None:
+        logits = cap(hook("logits_before_cap", logits), spec.logit_cap)
+    return hook("logits", logits)
+
+
+def against_rows(x: Array, table: Table, dtype: np.dtype[Any]) -> Array:
+    """X times every row of a table, widened slice by slice: [T, d] x [V, d] -> [T, V]."""
+    if isinstance(table, np.ndarray) and table.dtype == dtype:
+        return x @ table.T
+    n, d = table.shape
+    at_once = max(1, UNEMBEDDED_AT_ONCE // d)
+    out = np.empty((len(x), n), np.result_type(x, dtype))
+    for start in range(0, n, at_once):
+        part = slice(start, start + at_once)
+        np.matmul(x, rows(table, part, dtype).T, out=out[:, part])
+    return out
 
 
 def block(x: Array, w: Block, step: Step) -> Array:
@@ -96,87 +98,66 @@ def block(x: Array, w: Block, step: Step) -> Array:
 
 
 def pre_norm(x: Array, w: Block, step: Step) -> Array:
-    """Norm before each part: GPT-2, where Vaswani et al. 2017 have it after."""
-    x = step.hook("resid_after_attn", x + attention(norm("ln1", x, w.ln1, step), w.attention, step))
-    return x + mlp(norm("ln2", x, w.ln2, step), w.mlp, step)
+    """Norm before each part: GPT-2, where Vaswani et al. 2017 have it after; Gemma 2 has both."""
+    added = attention(normed("ln1", x, w.ln1, step), w.attention, step)
+    x = step.hook("resid_after_attn", x + normed("ln1_post", added, w.ln1_post, step))
+    added = mlp(normed("ln2", x, w.ln2, step), w.mlp, step)
+    return x + normed("ln2_post", added, w.ln2_post, step)
 
 
 def post_norm(x: Array, w: Block, step: Step) -> Array:
     """Norm after each sum, LN(x + Sublayer(x)): Vaswani et al. 2017, section 3.1."""
-    x = norm("ln1", x + attention(x, w.attention, step), w.ln1, step)
+    x = normed("ln1", x + attention(x, w.attention, step), w.ln1, step)
     x = step.hook("resid_after_attn", x)
-    return norm("ln2", x + mlp(x, w.mlp, step), w.ln2, step)
+    return normed("ln2", x + mlp(x, w.mlp, step), w.ln2, step)
 
 
-def attention(x: Array, w: Attention, step: Step) -> Array:
-    """softmax(q k' / sqrt(d_h)) v in every head; heads side by side; one output matrix.
+def norm_of_parts(x: Array, w: Block, step: Step) -> Array:
+    """Norm after each part and before its sum, x + LN(Sublayer(x)): OLMo 2 (2024), section 3.3."""
+    x = x + normed("ln1", attention(x, w.attention, step), w.ln1, step)
+    x = step.hook("resid_after_attn", x)
+    return x + normed("ln2", mlp(x, w.mlp, step), w.ln2, step)
 
-    Vaswani et al. 2017, section 3.2.
+
+def parallel(x: Array, w: Block, step: Step) -> Array:
+    """Both parts read the same stream, some even the same norm: GPT-J (Wang and Komatsuzaki 2021).
+
+    Black et al. 2022, "GPT-NeoX-20B", section 2.1, with a norm for each.
     """
-    hook, d_head = step.hook, step.spec.d_head
-    q, k, v = (
-        split_heads(linear(x, part.weight, part.bias), d_head)  # [T, d] -> [H, T, d_h]
-        for part in (w.q, w.k, w.v)
-    )
-    if w.turning is not None:
-        q = turn(hook("q_before_rope", q), step.at, w.turning)
-        k = turn(hook("k_before_rope", k), step.at, w.turning)
-    q, k, v = hook("q", q), hook("k", k), hook("v", v)
-    if step.cache:
-        k, v = step.cache.extend(step.layer, k, v)  # [H, T, d_h] -> [H, S, d_h]
-    scores = hook("scores", q @ k.mT)  # [H, T, d_h] -> [H, T, S]
-    weights = hook(
-        "weights", softmax(hook("scaled_masked", mask_scores(scores, step.mask, w.scale)))
-    )
-    mixed = hook("out", weights @ v)  # [H, T, S] -> [H, T, d_h]
-    joined = hook("attn_concat", join_heads(mixed))  # [H, T, d_h] -> [T, H*d_h]
-    return hook("attn_out", linear(joined, w.out.weight, w.out.bias))  # [T, H*d_h] -> [T, d]
+    first = normed("ln1", x, w.ln1, step)
+    added = attention(first, w.attention, step)
+    second = first if w.ln2 is None else normed("ln2", x, w.ln2, step)
+    return x + added + mlp(second, w.mlp, step)
+
+
+def norm_in_stream(x: Array, w: Block, step: Step) -> Array:
+    """Each sum starts from what the norm gave: BLOOM's apply_residual_connection_post_layernorm."""
+    first = normed("ln1", x, w.ln1, step)
+    x = step.hook("resid_after_attn", first + attention(first, w.attention, step))
+    second = normed("ln2", x, w.ln2, step)
+    return second + mlp(second, w.mlp, step)
 
 
 def mlp(x: Array, w: Mlp, step: Step) -> Array:
-    """act(x U + b) D + c. Vaswani et al. 2017, section 3.3."""
-    hidden = step.hook("mlp_hidden", linear(x, w.up.weight, w.up.bias))  # [T, d] -> [T, F]
-    active = step.hook("mlp_act", activation(step.spec.activation)(hidden))
-    return step.hook("mlp_out", linear(active, w.down.weight, w.down.bias))  # [T, F] -> [T, d]
+    """act(x U + b) D + c. Vaswani et al. 2017, section 3.3.
 
-
-def norm(name: str, x: Array, w: Norm, step: Step) -> Array:
-    """The norm of this family, each of its values noted under the norm's name."""
-    note = _under(name, step.hook)
-    return NORMS[step.spec.norm](x, w, step.spec.norm_eps, note)
-
-
-def layer_norm(x: Array, w: Norm, eps: float, note: Callable[[str, Array], Array]) -> Array:
-    """(x - mean) / sqrt(variance + eps) * gain + shift. Ba, Kiros and Hinton 2016."""
-    mean = note("mean", x.mean(axis=-1))  # [T, d] -> [T]
-    centred = x - mean[:, None]
-    variance = note("variance", np.vecdot(centred, centred) / x.shape[-1])  # [T, d] -> [T]
-    centred /= np.sqrt(variance + eps)[:, None]
-    y = note("normalized", centred) * w.gain
-    if w.shift is not None:
-        y += w.shift
-    return note("out", y)
-
-
-def rms_norm(x: Array, w: Norm, eps: float, note: Callable[[str, Array], Array]) -> Array:
-    """Each list over its root mean square: x / sqrt(mean(x^2) + eps) * gain.
-
-    Zhang and Sennrich 2019, eq. 4.
+    With a gate, (act(x G) * (x U)) D: Shazeer 2020, "GLU Variants Improve Transformer", section 2.
     """
-    mean_square = note("mean_square", np.vecdot(x, x) / x.shape[-1])  # [T, d] -> [T]
-    normalized = note("normalized", x / np.sqrt(mean_square + eps)[:, None])
-    return note("out", normalized * w.gain)
+    hook, act = step.hook, activation(step.spec.activation)
+    if w.gate is None:
+        hidden_units = hook("mlp_hidden", linear(x, w.up.weight, w.up.bias))  # [T, d] -> [T, F]
+        active = act(hidden_units)
+    else:
+        gate = hook("mlp_gate", linear(x, w.gate.weight, w.gate.bias))  # [T, d] -> [T, F]
+        active = act(gate) * hook("mlp_up", linear(x, w.up.weight, w.up.bias))
+    added = linear(hook("mlp_act", active), w.down.weight, w.down.bias)  # [T, F] -> [T, d]
+    return hook("mlp_out", scaled(added, step.spec.residual_scale))
 
 
-def _under(name: str, hook: Callable[[str, Array], Array]) -> Callable[[str, Array], Array]:
-    return lambda key, value: hook(f"{name}.{key}", value)
-
-
-NORMS: Mapping[str, Callable[[Array, Norm, float, Callable[[str, Array], Array]], Array]] = {
-    "layer_norm": layer_norm,
-    "rms_norm": rms_norm,
-}
 WIRINGS: Mapping[str, Callable[[Array, Block, Step], Array]] = {
     "pre_norm": pre_norm,
     "post_norm": post_norm,
+    "norm_of_parts": norm_of_parts,
+    "parallel": parallel,
+    "norm_in_stream": norm_in_stream,
 }

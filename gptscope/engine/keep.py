@@ -35,7 +35,7 @@ def places(entry: str, n_layers: int, n_heads: int) -> list[Place]:
         check_index("layer", int(layer), n_layers)
     if "*" not in entry:
         address = parse(entry)
-        return [(address.point.key, address.layer)]
+        return [(p.key, address.layer) for p in address.candidates or (address.point,)]
     pattern = re.sub(r"\bheads\.(\d{1,9}|\*)(?=\.)", "heads.*", entry)
     found = [
         (point.key, layer)

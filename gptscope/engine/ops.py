@@ -36,23 +36,74 @@ def linear(x: Array, weight: Array, bias: Array | None = None) -> Array:
     return y
 
 
+def scaled(x: Array, scale: float) -> Array:
+    """The same times a number of the config, which mostly is 1."""
+    return x if scale == 1 else x * scale
+
+
 @by_rows
-def mask_scores(scores: Array, mask: NDArray[np.bool_], scale: float) -> Array:
-    """Scores * scale, and -inf where hidden: [H, T, S]. Vaswani et al. 2017, section 3.2.3."""
+def cap(x: Array, limit: float) -> Array:
+    """Soft cap: limit * tanh(x / limit). Gemma Team 2024, "Gemma 2", section 2."""
+    y: Array = x / limit
+    np.tanh(y, out=y)
+    y *= limit
+    return y
+
+
+@by_rows
+def mask_scores(
+    scores: Array,
+    mask: NDArray[np.bool_],
+    scale: float,
+    limit: float | None = None,
+    bias: Array | None = None,
+) -> Array:
+    """Scores * scale, capped, plus the bias where there are any; -inf where hidden: [H, T, S].
+
+    Vaswani et al. 2017, section 3.2.3.
+    """
     y = scores * scale
+    if limit is not None:
+        y = cap(y, limit)
+    if bias is not None:
+        y += bias
     np.copyto(y, -np.inf, where=mask)
     return y
 
 
-def turn(x: Array, at: NDArray[np.int64], speeds: Sequence[float]) -> Array:
+def distances(at: NDArray[np.int64], slopes: Sequence[float], dtype: np.dtype[Any]) -> Array:
+    """ALiBi's bias of each head, -slope * (i - j) from token i back to j: [H, T, S].
+
+    Press, Smith and Lewis 2022, "Train Short, Test Long", section 3.
+    """
+    back = np.arange(at[-1] + 1) - at[:, None]  # [T] -> [T, S]
+    bias: Array = np.multiply.outer(np.asarray(slopes), back).astype(dtype)
+    return bias
+
+
+def hidden(at: NDArray[np.int64], window: int | None, *, causal: bool) -> NDArray[np.bool_]:
+    """Which tokens each token does not see: later ones, and those outside its window: [T, S].
+
+    Vaswani et al. 2017, section 3.2.3; Beltagy et al. 2020, "Longformer", section 3.1.
+    """
+    other = np.arange(at[-1] + 1)
+    mask: NDArray[np.bool_] = (other > at[:, None]) & causal  # [T] -> [T, S]
+    if window is not None:
+        mask |= other <= at[:, None] - window
+    return mask
+
+
+def turn(x: Array, at: NDArray[np.int64], speeds: Sequence[float], factor: float = 1.0) -> Array:
     """Every pair (i, i + P) of each row turned by position * speed i: [..., T, d_h], P speeds.
 
-    (a, b) -> (a cos - b sin, a sin + b cos); what stands after 2 P is left alone.
-    Su et al. 2021, "RoFormer", section 3.2.2, which pairs 2i with 2i + 1; halves as in Llama.
+    (a, b) -> (a cos - b sin, a sin + b cos), both times the factor; what stands after 2 P is left
+    alone. Su et al. 2021, "RoFormer", section 3.2.2, which pairs 2i with 2i + 1; halves as in
+    Llama. The factor: Peng et al. 2023, "YaRN", section 3.4.
     """
     n = len(speeds)
     angles = np.multiply.outer(at, np.asarray(speeds))  # [T, P], float64 as large angles need it
-    cos, sin = np.cos(angles).astype(x.dtype), np.sin(angles).astype(x.dtype)
+    cos = (np.cos(angles) * factor).astype(x.dtype)
+    sin = (np.sin(angles) * factor).astype(x.dtype)
     a, b = x[..., :n], x[..., n : 2 * n]
     return np.concatenate([a * cos - b * sin, a * sin + b * cos, x[..., 2 * n :]], axis=-1)
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gptscope.engine.forward import forward
-from gptscope.engine.hook_points import BY_KEY, Address, is_norm, parse
+from gptscope.engine.forward import forward, residual_stream
+from gptscope.engine.hook_points import BY_KEY, HOOK_POINTS, Address, is_norm, parse
 from gptscope.engine.ids import checked_ids
 from gptscope.engine.keep import matcher
+from gptscope.engine.lacking import lacking
 from gptscope.errors import UsageError, check_index
 
 if TYPE_CHECKING:
@@ -21,12 +22,6 @@ if TYPE_CHECKING:
     from gptscope.model.weights import Model
 
 Array = NDArray[np.floating[Any]]
-POSITIONS = {  # in words
-    "learned": "a learned table of positions",
-    "sinusoidal": "a computed table of positions",
-    "rotary": "rotary positions, which turn queries and keys",
-    "none": "no positions",
-}
 
 
 def trace(model: Model, ids: Iterable[int], keep: Sequence[str] | str | None = None) -> Trace:
@@ -38,19 +33,34 @@ def trace(model: Model, ids: Iterable[int], keep: Sequence[str] | str | None = N
     Raises:
         UsageError: no ids, too many, one outside the vocabulary, or an entry that names nothing.
     """
-    tokens = checked_ids(model.spec, ids)
-    wanted = matcher(keep, model.spec.n_layers, model.spec.n_heads)
-    values: dict[tuple[str, int | None], Array] = {}
+    spec, tokens = model.spec, checked_ids(model.spec, ids)
+    note = Note(matcher(keep, spec.n_layers, spec.n_heads))
+    if any(note.wants(point.key, None) for point in HOOK_POINTS if point.at_the_end):
+        forward(model, tokens, note)
+    else:  # what follows the last layer that is looked at need not be computed, nor read
+        layers = (layer for layer in range(spec.n_layers) if note.wants_of(layer))
+        residual_stream(model, tokens, note, n_layers=max(layers, default=-1) + 1)
+    return Trace(tuple(tokens.tolist()), spec, note.values, lacking(model))
 
-    def note(key: str, value: Array, layer: int | None = None) -> Array:
-        if wanted(key, layer):
+
+class Note:
+    """The hook that keeps what is wanted."""
+
+    def __init__(self, wanted: Callable[[str, int | None], bool]) -> None:
+        """Nothing is kept yet."""
+        self.wants, self.values = wanted, dict[tuple[str, int | None], Array]()
+
+    def __call__(self, key: str, value: Array, layer: int | None = None) -> Array:
+        """The value, kept if it is wanted."""
+        if self.wants(key, layer):
             value = value.view()
             value.flags.writeable = False  # what was recorded must never change afterwards
-            values[key, layer] = value
+            self.values[key, layer] = value
         return value
 
-    forward(model, tokens, note)
-    return Trace(tuple(tokens.tolist()), model.spec, values)
+    def wants_of(self, layer: int) -> bool:
+        """Whether any value of this layer is wanted."""
+        return any(self.wants(point.key, layer) for point in HOOK_POINTS if "{l}" in point.name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +70,7 @@ class Trace:
     ids: tuple[int, ...]
     spec: Spec
     values: dict[tuple[str, int | None], Array] = field(repr=False)  # heads stacked: [H, ...]
+    lacks: Mapping[tuple[str, int | None], str] = field(default_factory=dict, repr=False)
 
     def __getitem__(self, name: str) -> Array:
         """The value of a full name or a TransformerLens alias, which gives all heads as that does.
@@ -67,14 +78,20 @@ class Trace:
         Raises:
             UsageError: no such value, a layer or head out of range, or it was not kept.
         """
-        address = parse(name)
+        address = self._resolved(parse(name))
         value = self._stacked(address, name)
         if address.by_alias:
             return as_transformer_lens(address, value, self.spec.norm_eps)
         if address.head is None:
             return value
-        head: Array = value[check_index("head", address.head, self.spec.n_heads)]
-        return head
+        head = check_index("head", address.head, self.spec.n_heads)
+        shown: Array = value[head * len(value) // self.spec.n_heads]  # H / G heads share a key
+        return shown
+
+    def _resolved(self, address: Address) -> Address:
+        """The address with the first value of an alias that this pass has."""
+        there = (p for p in address.candidates if (p.key, address.layer) in self.values)
+        return replace(address, point=next(there, address.point))
 
     def names(self) -> tuple[str, ...]:
         """The full names of all values that were kept, in the order of the pass."""
@@ -109,7 +126,7 @@ class Trace:
             check_index("layer", address.layer, self.spec.n_layers)
         value = self.values.get((address.point.key, address.layer))
         if value is None:
-            why = why_lacking(address.point.key, self.spec) or "it was not kept"
+            why = self.lacks.get((address.point.key, address.layer), "it was not kept")
             raise UsageError(f"{name} is not in this trace: {why}")
         return value
 
@@ -173,25 +190,9 @@ class Group(Sequence[Scope]):
         return Scope(self.trace, f"{self.prefix}.{index % self.n}.")
 
 
-def why_lacking(key: str, spec: Spec) -> str | None:
-    """Why such a model does not have the value of this key; None if it does."""
-    rms, place = spec.norm == "rms_norm", POSITIONS.get(spec.positions, spec.positions)
-    if rms and key.endswith((".mean", ".variance")):
-        return "this model has RMS norms, which take no mean and no variance but a mean_square"
-    if not rms and key.endswith(".mean_square"):
-        return "this model has layer norms, which take a mean and a variance, and no mean_square"
-    if key.endswith("_before_rope") and spec.positions != "rotary":
-        return f"this model has {place}, so queries and keys do not turn"
-    if key == "position_embeddings" and spec.positions in ("rotary", "none"):
-        return f"this model has {place}, and adds none to the tokens"
-    if key.startswith("ln_final.") and spec.wiring == "post_norm":
-        return "this model has its norms after each part, and none after the last block"
-    return None
-
-
 def as_transformer_lens(address: Address, value: Array, eps: float) -> Array:
     """The value as TransformerLens has it, without the batch: positions first; a norm's scale."""
-    if address.point.key.endswith(".variance"):
+    if address.point.key.endswith((".variance", ".mean_square")):
         scale: Array = np.sqrt(value + eps)[:, None]  # [T] -> [T, 1]
         return scale
     if address.point.axes == "T d_h":

@@ -79,6 +79,7 @@ class Config:
     def __init__(self, values: dict[str, Any], source: str) -> None:
         """`source` is the name of the file, for messages."""
         self._values, self.source, self._asked = values, source, set[str]()
+        self._sections: dict[str, Config] = {}
 
     def has(self, key: str) -> bool:
         """Whether the key is there and not null."""
@@ -97,12 +98,47 @@ class Config:
             raise self._not(keys[0], value, f"below {LARGEST:,}, as every size of a model is")
         return value
 
-    def number(self, *keys: str, default: float) -> float:
+    def number(self, *keys: str, default: float | None = None) -> float:
         """A positive number, under the first of these keys that is there."""
         value = self._first(keys, default)
-        if type(value) not in (int, float) or not 1e-30 < value < 1e9:
+        if not is_positive(value):
             raise self._not(keys[0], value, "a positive number")
         return float(value)
+
+    def limit(self, key: str) -> float | None:
+        """A positive number, or None where it is not said or 0."""
+        self.ask(key)
+        return self.number(key) if self._values.get(key) else None
+
+    def numbers(self, key: str, n: int) -> tuple[float, ...]:
+        """So many positive numbers."""
+        value = self._first((key,), None)
+        if not isinstance(value, list) or len(value) != n or not all(map(is_positive, value)):
+            raise self._not(key, value, f"{n} positive numbers")
+        return tuple(map(float, value))
+
+    def words(self, key: str, n: int) -> tuple[str, ...] | None:
+        """So many words, or None where they are not said."""
+        self.ask(key)
+        value = self._values.get(key)
+        if value is None:
+            return None
+        if not isinstance(value, list) or len(value) != n or any(type(w) is not str for w in value):
+            raise self._not(key, value, f"{n} words, one for each layer")
+        return tuple(value)
+
+    def section(self, key: str) -> Config:
+        """The settings under a key, which are accounted for as well; none where it is not said."""
+        value = self._first((key,), {})
+        if not isinstance(value, dict):
+            raise self._not(key, value, "an object with settings")
+        if key not in self._sections:
+            self._sections[key] = Config(value, f"{key} of {self.source}")
+        return self._sections[key]
+
+    def ask(self, *keys: str) -> None:
+        """These keys are understood, whatever they say."""
+        self._asked.update(keys)
 
     def flag(self, key: str, *, default: bool) -> bool:
         """True or false."""
@@ -111,11 +147,11 @@ class Config:
             raise self._not(key, value, "true or false")
         return value
 
-    def word(self, key: str, default: str) -> str:
-        """A string."""
-        value = self._first((key,), default)
+    def word(self, *keys: str, default: str) -> str:
+        """A string, under the first of these keys that is there."""
+        value = self._first(keys, default)
         if not isinstance(value, str) or short(value) != value:
-            raise self._not(key, value, "a word")
+            raise self._not(keys[0], value, "a word")
         return value
 
     def token_ids(self, key: str) -> tuple[int, ...]:
@@ -139,6 +175,8 @@ class Config:
                     f"{self.source}: {name} = {said} is not understood, and may matter",
                     hint=f"if {name} does not change the computation, take it out of the file",
                 )
+        for section in self._sections.values():
+            section.finish()
 
     def _not(self, key: str, value: object, wanted: str) -> ModelError:
         return ModelError(f"{self.source}: {key} is {reprlib.repr(value)}, not {wanted}")
@@ -150,6 +188,11 @@ class Config:
         if value is None:
             raise ModelError(f"{self.source} does not say {keys[0]}")
         return value
+
+
+def is_positive(value: object) -> bool:
+    """Whether this is a number above 0 that a model may say."""
+    return type(value) in (int, float) and 1e-30 < value < 1e13  # type: ignore[operator]
 
 
 def read_config(path: Path) -> Config:

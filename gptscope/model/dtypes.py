@@ -1,19 +1,29 @@
-"""Number formats of a checkpoint, and their exact widening. NumPy has no bfloat16 of its own."""
+"""Number formats of a checkpoint, and their exact widening. NumPy has no bfloat16 or float8."""
 
-from collections.abc import Mapping
-from typing import Any
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
 
 # A structured type of one field marks bits that NumPy cannot read; its views turn and split.
 BF16 = np.dtype([("bf16", "<u2")])
+F8_E4M3 = np.dtype([("f8_e4m3", "u1")])
+F8_E5M2 = np.dtype([("f8_e5m2", "u1")])
 
 DTYPES: Mapping[str, np.dtype[Any]] = {  # as a safetensors header names them
     "F64": np.dtype("<f8"),
     "F32": np.dtype("<f4"),
     "F16": np.dtype("<f2"),
     "BF16": BF16,
+    "F8_E4M3": F8_E4M3,
+    "F8_E5M2": F8_E5M2,
     "I64": np.dtype("<i8"),
     "I32": np.dtype("<i4"),
     "I16": np.dtype("<i2"),
@@ -27,7 +37,33 @@ DTYPES: Mapping[str, np.dtype[Any]] = {  # as a safetensors header names them
 
 
 def widen(array: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """The same numbers in at least `dtype`, exactly; no copy where nothing changes."""
-    if array.dtype == BF16:
-        array = (array["bf16"].astype(np.uint32) << 16).view(np.float32)
+    """The same numbers in at least `dtype`, exactly; a turned view stays one (order K).
+
+    Nothing is copied where nothing changes.
+    """
+    if array.dtype.names is not None:
+        array = _read(array)
     return array.astype(np.promote_types(array.dtype, dtype), copy=False)
+
+
+def _read(array: NDArray[Any]) -> NDArray[np.float32]:
+    bits = array[array.dtype.names[0]]
+    if array.dtype == BF16:  # the upper half of a float32; one pass without a second array
+        return np.left_shift(bits, 16, dtype=np.uint32).view(np.float32)
+    return _float8(array.dtype)[bits]
+
+
+@cache
+def _float8(dtype: np.dtype[Any]) -> NDArray[np.float32]:
+    """The value of each of the 256 bytes.
+
+    Micikevicius et al. 2022, FP8 Formats for Deep Learning, table 1. E5M2 is the upper half of a
+    float16. E4M3 has the bias 7 and no infinity: all ones, with either sign, is NaN.
+    """
+    bits = np.arange(256)
+    if dtype == F8_E5M2:
+        return (bits.astype(np.uint16) << 8).view(np.float16).astype(np.float32)
+    exponent, fraction = bits >> 3 & 15, (bits & 7) / 8
+    size = np.where(exponent == 0, fraction * 2.0**-6, (1 + fraction) * 2.0 ** (exponent - 7))
+    size[bits & 0x7F == 0x7F] = np.nan
+    return np.copysign(size, np.where(bits < 128, 1.0, -1.0)).astype(np.float32)

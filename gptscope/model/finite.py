@@ -1,75 +1,67 @@
-"""NaN and infinite weights: looked for when a pass first reads the weights, not when they open."""
+"""NaN and infinite weights: looked for in what a pass reads, when it first reads it."""
 
 from __future__ import annotations
 
+import math
 import warnings
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gptscope.errors import NotFiniteWarning
-from gptscope.model.dtypes import BF16
+from gptscope.model.dtypes import BF16, widen
 from gptscope.model.files import short
-from gptscope.model.weights import Block
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
     from numpy.typing import NDArray
 
-    from gptscope.model.checkpoint import Checkpoint
+    from gptscope.model.checkpoint import Table
 
-AT_ONCE = 1 << 20  # numbers
-BF16_INFINITE = 0x7F80  # all bits of the exponent
+AT_ONCE = 1 << 18  # numbers: what is looked at together stays in the cache
+BF16_INFINITE = 0xFF00  # all bits of the exponent, the sign shifted out
+FLOAT32 = np.dtype(np.float32)
 
 
-class Watched(Sequence[Block]):
-    """The blocks of a file; the first time one is asked for, every tensor is looked through.
+def check_finite(tensors: Iterable[tuple[str, Table]], path: Path) -> None:
+    """Look through tensors, by the names they have in a file.
 
-    That costs a fraction of the pass that asks, which reads all of them; opening reads none.
+    Warns:
+        NotFiniteWarning: it names the first that holds NaN or an infinity.
     """
-
-    def __init__(self, blocks: Sequence[Block], checkpoint: Checkpoint) -> None:
-        """Nothing is read yet."""
-        self._blocks, self._checkpoint, self._looked = blocks, checkpoint, False
-
-    def __len__(self) -> int:
-        """L."""
-        return len(self._blocks)
-
-    @overload
-    def __getitem__(self, index: int) -> Block: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Block]: ...
-    def __getitem__(self, index: int | slice) -> Block | Sequence[Block]:
-        """One block, or several.
-
-        Warns:
-            NotFiniteWarning: it names the first tensor that holds NaN or an infinity.
-        """
-        if not self._looked:
-            self._looked = True
-            found = first_not_finite(self._checkpoint)
-            if found is not None:
-                warnings.warn(found, NotFiniteWarning, stacklevel=2)
-        return self._blocks[index]
+    found = first_not_finite(tensors)
+    if found is not None:
+        said = f"tensor {short(found)} of {path} holds NaN or infinite numbers"
+        warnings.warn(said, NotFiniteWarning, stacklevel=2)
 
 
-def first_not_finite(checkpoint: Checkpoint) -> str | None:
-    """A sentence on the first tensor, in the order of the file, that holds NaN or an infinity."""
-    for name, array in checkpoint.arrays.items():
-        if not is_finite(array.reshape(-1)):
-            return f"tensor {short(name)} of {checkpoint.path} holds NaN or infinite numbers"
-    return None
+def first_not_finite(tensors: Iterable[tuple[str, Table]]) -> str | None:
+    """The name of the first tensor that holds NaN or an infinity."""
+    return next((name for name, table in tensors if not is_finite(table)), None)
 
 
-def is_finite(flat: NDArray[Any]) -> bool:
+def is_finite(table: Table) -> bool:
     """Whether all numbers are finite; read in pieces, so that little memory is taken."""
-    if flat.dtype.kind not in "fV":
+    if table.dtype.kind not in "fV" or 0 in table.shape:
         return True
-    return all(_piece(flat[i : i + AT_ONCE]) for i in range(0, flat.size, AT_ONCE))
+    return all(_finite(piece) for piece in _pieces(table))
 
 
-def _piece(numbers: NDArray[Any]) -> bool:
+def _pieces(table: Table) -> Iterator[NDArray[Any]]:
+    """All numbers, in the order in which they lie in memory if that is one."""
+    if not table.shape:
+        yield np.asarray(table)
+    elif isinstance(table, np.ndarray) and table.flags.forc:
+        flat = table.ravel(order="K")
+        yield from (flat[i : i + AT_ONCE] for i in range(0, flat.size, AT_ONCE))
+    else:
+        rows = max(1, AT_ONCE // math.prod(table.shape[1:]))
+        yield from (table[i : i + rows] for i in range(0, table.shape[0], rows))
+
+
+def _finite(numbers: NDArray[Any]) -> bool:
     if numbers.dtype == BF16:
-        return bool(((numbers["bf16"] & BF16_INFINITE) != BF16_INFINITE).all())
-    return bool(np.isfinite(numbers).all())
+        return bool((numbers["bf16"] << 1).max() < BF16_INFINITE)
+    return bool(np.isfinite(widen(numbers, FLOAT32)).all())

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,10 +16,9 @@ from gptscope.model.config import Config, read_config
 from gptscope.model.families import FAMILIES
 from gptscope.model.files import refuse_pointer
 from gptscope.model.find import WEIGHTS, find_weights
-from gptscope.model.finite import Watched
+from gptscope.model.params import count_tensors
 from gptscope.model.shipped import shipped_folders
 from gptscope.model.tensors import Tensors
-from gptscope.model.weights import Blocks, arrays, widened
 from gptscope.tokens import load_tokenizer
 
 if TYPE_CHECKING:
@@ -30,8 +29,18 @@ if TYPE_CHECKING:
 FLOATS = ("float32", "float64")
 
 
+@dataclass(frozen=True, eq=False)
+class Opened:
+    """A model, and what it was made of."""
+
+    model: Model
+    config: Config
+    checkpoint: Checkpoint
+    tensors: Tensors
+
+
 def load(name: str | Path, dtype: str = "float32") -> Model:
-    """Open a model: a shipped name, a folder, or a .safetensors file.
+    """Open a model: a shipped name, a folder, or a file of weights.
 
     `dtype` is what is computed in, float32 or float64; weights are widened to it, never narrowed.
 
@@ -39,19 +48,32 @@ def load(name: str | Path, dtype: str = "float32") -> Model:
         ModelError: it is not there, or not a model that is understood.
         UsageError: the dtype is neither of the two.
     """
+    return open_model(name, dtype).model
+
+
+def open_model(name: str | Path, dtype: str = "float32") -> Opened:
+    """Open a model, and keep what it was made of; as `load`."""
     if dtype not in FLOATS:
         raise UsageError(f"dtype {dtype!r} is not one of {', '.join(FLOATS)}")
     file = find_weights(name)
     checkpoint = open_checkpoint(file)
     config = find_config(file.parent, checkpoint)
     family = find_family(config, checkpoint)
-    tensors = Tensors(checkpoint, family.rename)
+    computed = widest(np.dtype(dtype), checkpoint)
+    tensors = Tensors(checkpoint, family.rename, computed)
     stored = family.build(config, tensors)
     tensors.finish()
-    model = finish(stored, np.dtype(dtype), config, checkpoint)
+    model = finish(stored, computed, config)
     refuse_pointer(file.parent / "tokenizer.json")
     tokenizer = load_tokenizer(file.parent / "tokenizer.json")
-    return replace(model, name=label(name, file), tokenizer=tokenizer)
+    model = replace(model, name=label(name, file), tokenizer=tokenizer)
+    return Opened(model, config, checkpoint, tensors)
+
+
+def widest(dtype: np.dtype[Any], checkpoint: Checkpoint) -> np.dtype[Any]:
+    """What is computed in: the dtype asked for, or a wider one that the file holds."""
+    held = {table.dtype for table in checkpoint.arrays.values() if table.dtype.kind == "f"}
+    return np.result_type(dtype, *held)
 
 
 def label(name: str | Path, file: Path) -> str:
@@ -94,23 +116,15 @@ def find_family(config: Config, checkpoint: Checkpoint) -> ModuleType:
     raise ModelError(f"the model type is {kind}, and the families understood are: {known}")
 
 
-def finish(
-    stored: Model, dtype: np.dtype[np.floating], config: Config, checkpoint: Checkpoint
-) -> Model:
-    """What is the same for every family: counting, lazy widening, the special tokens."""
+def finish(stored: Model, dtype: np.dtype[Any], config: Config) -> Model:
+    """What is the same for every family: counting, and the special tokens."""
     table, computed = stored.position_table, stored.spec.positions != "learned"
-    head = None if stored.tied else stored.unembedding
-    parts = (stored.token_table, None if computed else table, stored.blocks, stored.ln_final, head)
-    exact = [array.dtype for array in arrays(parts) if array.dtype.kind == "f"]
-    dtype = np.result_type(dtype, *exact)  # weights are widened, never narrowed
     bos = config.token_ids("bos_token_id")
     model = replace(
         stored,
         dtype=dtype,
-        position_table=table if table is None or not computed else table.astype(dtype),
-        n_params=sum(array.size for array in arrays(parts)),
-        blocks=Blocks(Watched(stored.blocks, checkpoint), dtype),
-        ln_final=widened(stored.ln_final, dtype),
+        position_table=np.asarray(table).astype(dtype) if computed and table is not None else table,
+        n_params=int(count_tensors(stored)),
         bos_id=bos[0] if bos else None,
         end_ids=config.token_ids("eos_token_id"),
     )

@@ -128,19 +128,18 @@ def sizes_of(model: Model) -> Sizes:
 
 def count_tensors(model: Model) -> ParameterCount:
     """The numbers in the arrays of a model, tied ones once; what is computed has none."""
-    from gptscope.model.weights import arrays  # noqa: PLC0415 - sizes alone need no NumPy
-
-    def size(*part: object) -> int:
-        return sum(array.size for array in arrays(part))
+    from gptscope.model.weights import n_numbers, outlines  # noqa: PLC0415 - sizes need no NumPy
 
     homes = {"attention": "attention", "mlp": "network"}
-    counts = {"attention": 0, "network": 0, "normalisations": size(model.ln_final)}
-    for block in model.blocks:
+    projections = n_numbers(model.project_in, model.project_out)
+    counts = {"attention": 0, "network": 0}
+    counts["normalisations"] = n_numbers(model.ln_final, model.embed_norm)
+    for block in outlines(model.blocks):
         for f in fields(block):
-            counts[homes.get(f.name, "normalisations")] += size(getattr(block, f.name))
+            counts[homes.get(f.name, "normalisations")] += n_numbers(getattr(block, f.name))
     learned = model.position_table if model.spec.positions == "learned" else None
     return ParameterCount(
-        embeddings=size(model.token_table, learned),
-        unembedding=0 if model.tied else size(model.unembedding),
+        embeddings=n_numbers(model.token_table, learned) + projections,
+        unembedding=n_numbers(model.output_bias, None if model.tied else model.output_table),
         **counts,
     )

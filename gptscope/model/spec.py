@@ -19,6 +19,18 @@ class Spec:
     norm: str = "layer_norm"  # a key of engine.forward.NORMS
     norm_eps: float = 1e-5
     wiring: str = "pre_norm"  # a key of engine.forward.WIRINGS
-    # A table of the file; or "sinusoidal", a computed one; or "rotary", in every head; or "none".
+    # A table of the file; or "sinusoidal", a computed one; or "rotary" or "alibi", in the heads;
+    # or "none".
     positions: str = "learned"
     causal: bool = True  # whether a token sees only itself and what came before
+    kv_heads: int | None = None  # G, where heads share keys and values
+    embed_scale: float = 1.0  # rows of the token table times this
+    residual_scale: float = 1.0  # what attention and feed-forward layer add, times this
+    logit_scale: float = 1.0  # logits times this
+    score_cap: float | None = None  # c: scaled scores become c tanh(scores / c)
+    logit_cap: float | None = None  # c: logits become c tanh(logits / c)
+
+    @property
+    def n_kv_heads(self) -> int:
+        """G: heads that have keys and values of their own."""
+        return self.kv_heads or self.n_heads

@@ -1,32 +1,53 @@
-"""The tensors of a checkpoint, each handed out once to the family that asks for it, and checked."""
+"""The tensors of a checkpoint, handed out to the family that asks for them, and checked.
+
+While a model opens, the tensors of its blocks are only asked after: names, shapes and kinds are
+checked, and stand-ins of the right shape that hold no numbers are handed out. What a block is made
+of is read, and widened to what is computed in, each time the block is made.
+"""
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from gptscope.errors import ModelError
+from gptscope.model.dtypes import widen
 from gptscope.model.files import short
+from gptscope.model.finite import check_finite
+from gptscope.model.weights import Blocks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from gptscope.model.checkpoint import Checkpoint
+    from gptscope.model.weights import Block, Table
 
 Array = NDArray[Any]
 
 
 class Tensors:
-    """The tensors that a family asks for: each taken once, by name and shape; none left over."""
+    """The tensors that a family asks for, by name and shape; none may be left over."""
 
-    def __init__(self, checkpoint: Checkpoint, rename: Callable[[str], str]) -> None:
-        """Names are renamed first, so that a family writes each of them in one way."""
-        self._file = checkpoint.path.name
+    def __init__(
+        self, checkpoint: Checkpoint, rename: Callable[[str], str], dtype: np.dtype[Any]
+    ) -> None:
+        """Names are renamed first, so that a family writes each of them in one way.
+
+        `dtype` is what is computed in, at the least: arrays are widened to it, never narrowed.
+        """
+        self._path, self._file = checkpoint.path, checkpoint.path.name
         self._stored_names: dict[str, str] = {}
         for name in checkpoint.arrays:
             self._add(name, rename(name))
         self._arrays = {new: checkpoint.arrays[old] for new, old in self._stored_names.items()}
+        self.dtype = dtype
+        self.ignored: set[str] = set()
+        self._taken: set[str] = set()
+        self._checked: set[str] = set()
+        self._outlined = False
 
     def _add(self, stored: str, name: str) -> None:
         if name in self._stored_names:
@@ -35,37 +56,73 @@ class Tensors:
         self._stored_names[name] = stored
 
     def __contains__(self, name: str) -> bool:
-        """Whether the tensor is there and has not been taken."""
+        """Whether there is such a tensor."""
         return name in self._arrays
 
     def shape(self, name: str) -> tuple[int, ...]:
-        """The shape of a tensor, without taking it.
+        """The shape of a tensor.
 
         Raises:
             ModelError: there is no such tensor.
         """
-        self._require(name)
-        return self._arrays[name].shape
+        return self._named(name).shape
 
     def take(self, name: str, *shape: int) -> Array:
-        """The tensor, which must have this shape and hold floating-point numbers.
+        """The tensor, widened; it must have this shape and hold floating-point numbers.
 
         Raises:
             ModelError: it is missing, has another shape, or holds something else.
         """
-        self._require(name)
-        array = self._arrays.pop(name)
-        if array.shape != shape:
-            found = f"has the shape {list(array.shape)}, and the config asks for {list(shape)}"
+        table = self.table(name, *shape)
+        dtype = np.promote_types(self.dtype, np.float32 if table.dtype.kind == "V" else table.dtype)
+        if self._outlined:
+            return np.broadcast_to(np.zeros((), dtype), shape)
+        stored = np.asarray(table)
+        if name not in self._checked:
+            self._checked.add(name)
+            check_finite([(self._stored_names[name], stored)], self._path)
+        return widen(stored, dtype)
+
+    def maybe(self, name: str, *shape: int) -> Array | None:
+        """The tensor if it is there, and None if not."""
+        return self.take(name, *shape) if name in self else None
+
+    def table(self, name: str, *shape: int) -> Table:
+        """The tensor as it lies in the file, to be read by rows.
+
+        Raises:
+            ModelError: it is missing, has another shape, or holds integers.
+        """
+        table = self._named(name)
+        if table.shape != shape:
+            found = f"has the shape {list(table.shape)}, and the config asks for {list(shape)}"
             raise ModelError(f"tensor {self._stored_names[name]} of {self._file} {found}")
-        if array.dtype.kind not in "fV":
+        if table.dtype.kind not in "fV":
             raise ModelError(f"tensor {self._stored_names[name]} of {self._file} holds integers")
-        return array
+        self._taken.add(name)
+        return table
+
+    def blocks(self, n_layers: int, make: Callable[[int], Block]) -> Blocks:
+        """The blocks, every tensor of them asked after now and read when it is needed.
+
+        Raises:
+            ModelError: a tensor is missing, has another shape, or holds something else.
+        """
+        with self._outlining():
+            outlines = tuple(make(layer) for layer in range(n_layers))
+        return Blocks(make, outlines)
+
+    @contextmanager
+    def _outlining(self) -> Iterator[None]:
+        self._outlined = True
+        try:
+            yield
+        finally:
+            self._outlined = False
 
     def ignore(self, names: Iterable[str]) -> None:
         """Pass over tensors that are known to carry no parameters."""
-        for name in names:
-            self._arrays.pop(name, None)
+        self.ignored.update(name for name in names if name in self)
 
     def finish(self) -> None:
         """Nothing may be left over.
@@ -73,7 +130,8 @@ class Tensors:
         Raises:
             ModelError: it names the tensors that nobody asked for.
         """
-        left = [short(self._stored_names[name]) for name in self._arrays]
+        asked = self._taken | self.ignored
+        left = [short(stored) for name, stored in self._stored_names.items() if name not in asked]
         if left:
             more = f" and {len(left) - 3} more" if len(left) > 3 else ""
             raise ModelError(
@@ -81,6 +139,7 @@ class Tensors:
                 f"{', '.join(left[:3])}{more}"
             )
 
-    def _require(self, name: str) -> None:
+    def _named(self, name: str) -> Table:
         if name not in self._arrays:
             raise ModelError(f"{self._file} lacks the tensor {name}")
+        return self._arrays[name]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import TYPE_CHECKING, Any, Protocol, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +17,25 @@ if TYPE_CHECKING:
     from gptscope.tokens import Tokenizer
 
 Array = NDArray[Any]
-P = TypeVar("P")
 FLOAT32 = np.dtype(np.float32)
+
+
+class Table(Protocol):
+    """Rows that may lie in a file, packed or in a narrow dtype: read only where they are used."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Rows and columns."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """How the numbers lie there."""
+
+    def __getitem__(self, index: Any, /) -> Array:  # noqa: ANN401
+        """Rows, by ids or as a slice."""
+
+    def __array__(self, dtype: Any = None, /, *, copy: bool | None = None) -> Array:  # noqa: ANN401
+        """All of them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,16 +54,37 @@ class Norm:
     shift: Array | None  # [d]
 
 
+@dataclass(frozen=True)
+class Turning:
+    """How queries and keys turn with their position, pair (i, i + P) by pair.
+
+    Su et al. 2021, "RoFormer", section 3.2.2; what reaches beyond the trained length is in
+    model.rotary.
+    """
+
+    speeds: tuple[float, ...]  # radians per position of each of the P pairs
+    factor: float = 1.0  # cos and sin times this
+    stretched: Callable[[int], tuple[float, ...]] | None = None  # speeds in a text of n tokens
+
+    def speeds_at(self, length: int) -> tuple[float, ...]:
+        """The speeds in a text of so many tokens."""
+        return self.speeds if self.stretched is None else self.stretched(length)
+
+
 @dataclass(frozen=True, eq=False)
 class Attention:
     """Queries, keys and values of all heads side by side, and the output matrix."""
 
     q: Linear  # [d, H*d_h]
-    k: Linear
+    k: Linear  # [d, G*d_h]: H / G heads in a row share their keys and values
     v: Linear
     out: Linear  # [H*d_h, d]
     scale: float  # what q k' is multiplied by: 1/sqrt(d_h) in the 2017 paper
-    turning: tuple[float, ...] | None = None  # rotary: radians per position of each pair (i, i + P)
+    turning: Turning | None = None  # rotary positions
+    q_norm: Norm | None = None  # gain [d_h], [H, 1, d_h] or, over all heads at once, [H*d_h]
+    k_norm: Norm | None = None
+    window: int | None = None  # how many tokens are seen, itself among them; None: all
+    slopes: tuple[float, ...] | None = None  # ALiBi: what each head takes off per token of distance
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +93,7 @@ class Mlp:
 
     up: Linear  # [d, F]
     down: Linear  # [F, d]
+    gate: Linear | None = None  # [d, F]: its activation multiplies what `up` gives
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,8 +102,10 @@ class Block:
 
     ln1: Norm
     attention: Attention
-    ln2: Norm
+    ln2: Norm | None  # None: attention and feed-forward layer share the first
     mlp: Mlp
+    ln1_post: Norm | None = None  # after attention, before its sum
+    ln2_post: Norm | None = None  # after the feed-forward layer, before its sum
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,27 +113,36 @@ class Model:
     """Everything that a pass needs. The large tables stay as they lie in the file."""
 
     spec: Spec
-    token_table: Array  # [V, d]
-    position_table: Array | None  # [ctx, d]
+    token_table: Table  # [V, d]
+    position_table: Table | None  # [ctx, d]
     blocks: Sequence[Block]
     ln_final: Norm | None
-    unembedding: Array  # [d, V]; tied: the token table turned
+    output_table: Table  # [V, d]; tied: the token table
     tied: bool
     dtype: np.dtype[Any] = FLOAT32  # what is computed in, at the least
+    embed_norm: Norm | None = None
+    project_in: Linear | None = None  # where the tables are narrower than the stream
+    project_out: Linear | None = None
+    output_bias: Array | None = None  # [V]
     name: str = ""
     n_params: int = 0
     bos_id: int | None = None
     end_ids: tuple[int, ...] = ()
     tokenizer: Tokenizer | None = field(default=None, repr=False)
 
+    @property
+    def unembedding(self) -> Array:
+        """The output table turned, [d, V], all of it widened."""
+        return widen(np.asarray(self.output_table), self.dtype).T
+
     def norm(self, name: str) -> Norm:
-        """The weights of `layers.0.ln1`, `layers.0.ln2`, ... or `ln_final`.
+        """The weights of `layers.0.ln1`, `layers.0.ln2`, ..., `ln_final` or `embed_norm`.
 
         Raises:
             KeyError: there is none of this name.
         """
         _, layer, which = name.split(".") if "." in name else ("", "", name)
-        found = getattr(self.blocks[int(layer)], which) if layer else self.ln_final
+        found = getattr(self.blocks[int(layer)] if layer else self, which, None)
         if found is None:
             raise KeyError(name)
         norm: Norm = found
@@ -99,52 +150,63 @@ class Model:
 
 
 class Blocks(Sequence[Block]):
-    """The blocks as they lie in the file; each is widened when it is asked for."""
+    """The blocks of a file: each is made of its tensors when it is asked for, the last one kept.
 
-    def __init__(self, stored: Sequence[Block], dtype: np.dtype[Any]) -> None:
-        """Hold the stored arrays, which may be views of a mapped file."""
-        self._stored, self._dtype = stored, dtype
-        self._wide_enough: set[int] = set()
+    One block at a time lives in memory; `outlines` have the shapes of all, and no numbers.
+    """
+
+    def __init__(self, make: Callable[[int], Block], outlines: Sequence[Block]) -> None:
+        """`make` gives the block of a layer, widened."""
+        self._make, self.outlines = make, outlines
+        self._last: tuple[int, Block] | None = None
 
     def __len__(self) -> int:
         """L."""
-        return len(self._stored)
+        return len(self.outlines)
 
     @overload
     def __getitem__(self, index: int) -> Block: ...
     @overload
-    def __getitem__(self, index: slice) -> Blocks: ...
-    def __getitem__(self, index: int | slice) -> Block | Blocks:
-        """One block, widened; or some of them, still as stored."""
+    def __getitem__(self, index: slice) -> tuple[Block, ...]: ...
+    def __getitem__(self, index: int | slice) -> Block | tuple[Block, ...]:
+        """One block; or several, all in memory.
+
+        Raises:
+            IndexError: there are fewer.
+        """
         if isinstance(index, slice):
-            return Blocks(self._stored[index], self._dtype)
-        block = self._stored[index]
-        if index in self._wide_enough:
-            return block
-        wide = widened(block, self._dtype)
-        if wide is block:
-            self._wide_enough.add(index)
-        return wide
+            return tuple(self._make(i) for i in range(len(self))[index])
+        layer = range(len(self))[index]
+        if self._last is not None and self._last[0] == layer:
+            return self._last[1]
+        self._last = None  # it goes before the next one comes
+        made = self._make(layer)
+        self._last = (layer, made)
+        return made
 
 
-def widened(part: P, dtype: np.dtype[Any]) -> P:
-    """The part with every array in it widened to at least `dtype`; itself if none had to be."""
-    if isinstance(part, np.ndarray):
-        return widen(part, dtype)  # type: ignore[return-value]
-    if not is_dataclass(part) or isinstance(part, type):
-        return part
-    old = {f.name: getattr(part, f.name) for f in fields(part)}
-    new = {name: widened(value, dtype) for name, value in old.items()}
-    return part if all(new[name] is old[name] for name in old) else replace(part, **new)
+def outlines(blocks: Sequence[Block]) -> Sequence[Block]:
+    """Blocks of the right parts and shapes, without the cost of reading them."""
+    return blocks.outlines if isinstance(blocks, Blocks) else blocks
 
 
-def arrays(part: object) -> Iterator[Array]:
-    """Every array of a part, or of several."""
-    if isinstance(part, np.ndarray):
-        yield part
-    elif isinstance(part, tuple):
+def rows(table: Table, index: Any, dtype: np.dtype[Any]) -> Array:  # noqa: ANN401
+    """Rows of a table that lies in a file, widened to at least `dtype`."""
+    return widen(np.asarray(table[index]), dtype)
+
+
+def n_numbers(*parts: object) -> int:
+    """How many numbers parts hold: tables, arrays, and what is made of them."""
+    return sum(math.prod(table.shape) for table in tables(parts))
+
+
+def tables(part: object) -> Iterator[Table]:
+    """Every table and array of a part, or of several."""
+    if isinstance(part, tuple | list):
         for one in part:
-            yield from arrays(one)
+            yield from tables(one)
     elif is_dataclass(part):
         for f in fields(part):
-            yield from arrays(getattr(part, f.name))
+            yield from tables(getattr(part, f.name))
+    elif hasattr(part, "shape"):
+        yield cast("Table", part)

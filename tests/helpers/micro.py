@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from gptscope.engine.ops import ACTIVATIONS
 from gptscope.model.positions import turning_speeds
 from gptscope.model.spec import Spec
-from gptscope.model.weights import Attention, Block, Linear, Mlp, Model, Norm
+from gptscope.model.weights import Attention, Block, Linear, Mlp, Model, Norm, Turning
 
 
 class Draw:
@@ -62,7 +62,7 @@ def micro_model(
         position_table=draw.array(s.n_ctx, s.d_model, std=0.3),
         blocks=tuple(draw.block(s) for _ in range(s.n_layers)),
         ln_final=draw.norm(s.d_model),
-        unembedding=table.T,
+        output_table=table,
         tied=True,
         dtype=np.dtype(dtype),
         bos_id=0,
@@ -101,7 +101,7 @@ def rms_norm(model: Model) -> Model:
 
 def rotary(model: Model) -> Model:
     """The same weights without a table of positions; queries and keys turn, in whole pairs."""
-    speeds = turning_speeds(model.spec.d_head)
+    speeds = Turning(turning_speeds(model.spec.d_head))
     blocks = tuple(
         replace(block, attention=replace(block.attention, turning=speeds)) for block in model.blocks
     )

@@ -30,10 +30,11 @@ def query_or_key(p: Place) -> Iterator[Part]:
 
     Su et al. 2021, "RoFormer", section 3.2.2; here number i turns with number i + P.
     """
-    (t, i), speeds = p.at, p.block.attention.turning
-    if speeds is None:
+    (t, i), turning = p.at, p.block.attention.turning
+    if turning is None:
         yield from projected(p)
         return
+    speeds = turning.speeds_at(len(p.trace.ids))
     still, n = p.of(f"{p.key}_before_rope", t, i), len(speeds)
     yield from projected(still)
     if i >= 2 * n:

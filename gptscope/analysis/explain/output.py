@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gptscope.analysis.explain.records import Part, Step, products
 from gptscope.engine.sampling import Sampling, ranked, stages
-from gptscope.model.dtypes import widen
+from gptscope.model.weights import rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +24,7 @@ def logit(p: Place) -> Iterator[Part]:
     """The last list of a token times the list of a token of the vocabulary."""
     t, v = p.at
     name = "ln_final.out" if p.model.ln_final else p.names_read("ln_final")[0]
-    column = widen(p.model.unembedding[:, v], np.dtype(np.float64))
+    column = rows(p.model.output_table, v, np.dtype(np.float64))
     pair = (p.trace[name][t].astype(np.float64), column)
     made = products("logit", "dimension", ("stream", "unembedding"), pair, p.number())
     yield replace(made, source=f"{name}[{t},i] x unembedding[i,{v}]")

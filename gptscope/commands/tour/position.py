@@ -95,7 +95,8 @@ def added(p: Pass) -> Part:
 
 def turned(p: Pass) -> Part:
     """A query before and after its turn, with the partners that turn together side by side."""
-    head, speeds = p.trace.layers[0].heads[0], p.model.blocks[0].attention.turning or ()
+    head, turning = p.trace.layers[0].heads[0], p.model.blocks[0].attention.turning
+    speeds = turning.speeds_at(p.n_tokens) if turning else ()
     n, t = len(speeds), p.n_tokens - 1
     pairs = [j for i in range(min(n, NUMBERS // 2)) for j in (i, i + n)]
     angles = [f"{t * speeds[i % n]:.3g}" for i in pairs]

@@ -5,6 +5,6 @@ A family is a module with `matches(config, names)`, `rename(name)` and `build(co
 
 from types import ModuleType
 
-from gptscope.model.families import gpt2, toy
+from gptscope.model.families import gpt2, llama, mistral, toy
 
-FAMILIES: tuple[ModuleType, ...] = (gpt2, toy)
+FAMILIES: tuple[ModuleType, ...] = (gpt2, llama, mistral, toy)

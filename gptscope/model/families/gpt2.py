@@ -6,7 +6,7 @@ nanoGPT, minGPT and transformer-visualized differ in names, orientation and the 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,10 +17,9 @@ from gptscope.model.weights import Attention, Block, Linear, Mlp, Model, Norm
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator
 
-    from numpy.typing import NDArray
-
     from gptscope.model.config import Config
     from gptscope.model.tensors import Tensors
+    from gptscope.model.weights import Table, Turning
 
 PREFIXES = (
     "_orig_mod.",
@@ -45,30 +44,29 @@ def rename(name: str) -> str:
 def build(config: Config, tensors: Tensors) -> Model:
     """Take every tensor to its place; the arrays stay views of the file."""
     s = spec(config)
-    return assemble(config, tensors, s, tensors.take("wpe.weight", s.n_ctx, s.d_model))
+    return assemble(config, tensors, s, tensors.table("wpe.weight", s.n_ctx, s.d_model))
 
 
 def assemble(
     config: Config,
     tensors: Tensors,
     s: Spec,
-    position_table: NDArray[Any] | None,
-    turning: tuple[float, ...] | None = None,
+    position_table: Table | None,
+    turning: Turning | None = None,
 ) -> Model:
     """The model of these choices and positions; after a post-norm block there is no last norm."""
     turned = tensors.shape("h.0.attn.c_attn.weight") == (3 * s.d_model, s.d_model)
     layout = Layout(tensors, s, turned, config.flag("bias", default=True), turning)
-    token_table = tensors.take("wte.weight", s.n_vocab, s.d_model)
-    unembedding, tied = head(config, tensors, token_table)
+    scales = tuple(score_scales(config, s))
+    token_table = tensors.table("wte.weight", s.n_vocab, s.d_model)
+    output_table, tied = head(config, tensors, token_table)
     model = Model(
         spec=s,
         token_table=token_table,
         position_table=position_table,
-        blocks=tuple(
-            layout.block(f"h.{i}", scale) for i, scale in enumerate(score_scales(config, s))
-        ),
+        blocks=tensors.blocks(s.n_layers, lambda i: layout.block(f"h.{i}", scales[i])),
         ln_final=None if s.wiring == "post_norm" else layout.norm("ln_f"),
-        unembedding=unembedding,
+        output_table=output_table,
         tied=tied,
     )
     masks = ("bias", "masked_bias")  # buffers of old exports, not parameters
@@ -113,19 +111,19 @@ def score_scales(config: Config, s: Spec) -> Iterator[float]:
     yield from (scale / (layer + 1) if by_layer else scale for layer in range(s.n_layers))
 
 
-def head(config: Config, tensors: Tensors, token_table: NDArray[Any]) -> tuple[NDArray[Any], bool]:
-    """The unembedding [d, V], and whether it is the token table once more."""
+def head(config: Config, tensors: Tensors, token_table: Table) -> tuple[Table, bool]:
+    """The output table [V, d], and whether it is the token table once more."""
     tied_by_config = config.flag("tie_word_embeddings", default=not config.has("block_size"))
     if "lm_head.weight" not in tensors and (tied_by_config or config.has("block_size")):
-        return token_table.T, True
-    table = tensors.take("lm_head.weight", *token_table.shape)
+        return token_table, True
+    table = tensors.table("lm_head.weight", *token_table.shape)
     tied = np.array_equal(table, token_table)
     if tied_by_config and not tied:
         raise ModelError(
             "lm_head.weight differs from wte.weight, and the config ties them",
             hint="set tie_word_embeddings to false to use lm_head.weight",
         )
-    return table.T, tied
+    return table, tied
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +134,7 @@ class Layout:
     spec: Spec
     turned: bool  # [out, in]; a square matrix cannot tell, so c_attn of the first block does
     has_bias: bool
-    turning: tuple[float, ...] | None
+    turning: Turning | None
 
     def block(self, name: str, scale: float) -> Block:
         """One block; queries, keys and values lie side by side in the file."""

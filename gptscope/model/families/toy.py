@@ -8,21 +8,20 @@ token sees the whole text).
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gptscope.errors import ModelError
 from gptscope.model.families import gpt2
 from gptscope.model.positions import BASE, sinusoidal_positions, turning_speeds
+from gptscope.model.weights import Turning
 
 if TYPE_CHECKING:
     from collections.abc import Container
 
-    from numpy.typing import NDArray
-
     from gptscope.model.config import Config
     from gptscope.model.spec import Spec
     from gptscope.model.tensors import Tensors
-    from gptscope.model.weights import Model
+    from gptscope.model.weights import Model, Table
 
 WIRINGS = {"pre": "pre_norm", "post": "post_norm"}
 POSITIONS = ("sinusoidal", "learned", "rotary", "none")
@@ -54,14 +53,14 @@ def build(config: Config, tensors: Tensors) -> Model:
     return gpt2.assemble(config, tensors, s, position_table(tensors, s), turning(config, s))
 
 
-def position_table(tensors: Tensors, s: Spec) -> NDArray[Any] | None:
+def position_table(tensors: Tensors, s: Spec) -> Table | None:
     """The table of positions [ctx, d], or None."""
     if s.positions == "learned":
-        return tensors.take("wpe.weight", s.n_ctx, s.d_model)
+        return tensors.table("wpe.weight", s.n_ctx, s.d_model)
     return sinusoidal_positions(s.n_ctx, s.d_model) if s.positions == "sinusoidal" else None
 
 
-def turning(config: Config, s: Spec) -> tuple[float, ...] | None:
+def turning(config: Config, s: Spec) -> Turning | None:
     """The speed of every pair of a head's numbers, where positions are rotary.
 
     Raises:
@@ -71,7 +70,7 @@ def turning(config: Config, s: Spec) -> tuple[float, ...] | None:
         return None
     if s.d_head % 2:
         raise ModelError(f"{config.source}: rotary positions need heads of even width")
-    return turning_speeds(s.d_head, config.number("rope_theta", default=BASE))
+    return Turning(turning_speeds(s.d_head, config.number("rope_theta", default=BASE)))
 
 
 def one_of(config: Config, key: str, choices: tuple[str, ...]) -> str:
