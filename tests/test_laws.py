@@ -10,13 +10,16 @@ from hypothesis.extra.numpy import array_shapes, arrays
 
 import gptscope
 from gptscope.engine.cache import Cache
-from gptscope.engine.forward import forward, unembed, untouched
+from gptscope.engine.forward import forward, unembed
 from gptscope.engine.hook_points import BY_KEY
 from gptscope.engine.ops import softmax, turn
+from gptscope.engine.step import untouched
+from gptscope.engine.trace import Scope
 from gptscope.model.positions import turning_speeds
 from gptscope.tokens import Decoder
 from tests.helpers.close import assert_close, scale
-from tests.helpers.micro import models_and_ids, post_norm
+from tests.helpers.micro import models_and_ids
+from tests.helpers.variants import changed, in_attention, post_norm
 
 SPEEDS = turning_speeds(6)  # three pairs
 TO = {"float32": 1e-5, "float64": 1e-12}  # of the scale
@@ -107,8 +110,9 @@ def test_cached_token_by_token_equals_recomputed(model_and_ids):
 @given(models_and_ids())
 def test_rows_of_weights_sum_to_one_and_the_future_is_hidden(model_and_ids):
     model, ids = model_and_ids
-    future = np.triu(np.ones((len(ids), len(ids)), bool), 1)
-    for layer in gptscope.trace(model, ids).layers:
+    for layer, weights in zip(gptscope.trace(model, ids).layers, model.blocks, strict=True):
+        window = weights.attention.window or len(ids)
+        future = ~np.tri(len(ids), dtype=bool) | np.tri(len(ids), k=-window, dtype=bool)
         for head in layer.heads:
             np.testing.assert_allclose(head.weights.sum(-1), 1, atol=1e-6)
             assert (head.weights >= 0).all()
@@ -163,14 +167,11 @@ def test_the_mask_alone_and_positions_alone_show_the_order(micro, left):
 
 
 def all_visible(model):
-    return replace(model, spec=replace(model.spec, causal=False))
+    return in_attention(changed(model, causal=False), window=None)
 
 
 def without_positions(model):
-    still = tuple(
-        replace(block, attention=replace(block.attention, turning=None)) for block in model.blocks
-    )
-    return replace(model, position_table=None, blocks=still)
+    return in_attention(replace(model, position_table=None), turning=None, slopes=None)
 
 
 @given(
@@ -201,11 +202,12 @@ def test_turning_keeps_every_length_and_leaves_the_rest_alone(x, first):
 @given(models_and_ids())
 def test_the_residual_stream_adds_up(model_and_ids):
     model, ids = model_and_ids
-    assume(model.spec.wiring == "pre_norm")
+    assume(model.spec.wiring == "pre_norm" and model.blocks[0].ln1_post is None)
     trace = gptscope.trace(model, ids)
     total = trace.token_embeddings.astype(np.float64)
     if model.position_table is not None:
         total = total + trace.position_embeddings
+    total = total if model.embed_norm is None else trace.embed_norm.out
     same("embeddings", trace.embeddings, total, model.dtype)
     for layer in trace.layers:
         same("input", layer.input, total, model.dtype)
@@ -219,6 +221,7 @@ def test_the_residual_stream_adds_up(model_and_ids):
 @given(models_and_ids())
 def test_after_a_post_norm_the_stream_is_what_the_norm_gives(model_and_ids):
     model, ids = model_and_ids
+    assume(model.blocks[0].ln2 is not None)
     trace = gptscope.trace(post_norm(model), ids)
     for layer in trace.layers:
         attended, fed = layer.input + layer.attn_out, layer.resid_after_attn + layer.mlp_out
@@ -229,7 +232,7 @@ def test_after_a_post_norm_the_stream_is_what_the_norm_gives(model_and_ids):
                 same("mean_square", norm.mean_square, (read**2).mean(-1), model.dtype)
         np.testing.assert_array_equal(layer.resid_after_attn, layer.ln1.out, strict=True)
         np.testing.assert_array_equal(layer.output, layer.ln2.out, strict=True)
-    same("logits", trace.logits, trace.layers[-1].output @ model.unembedding, model.dtype)
+    same("logits", trace.logits, unembed(post_norm(model), layer.output), model.dtype)
 
 
 @given(models_and_ids())
@@ -240,7 +243,7 @@ def test_what_attention_adds_is_the_sum_over_its_heads(model_and_ids):
         total = 0 if out.bias is None else out.bias
         for h, head in enumerate(layer.heads):
             total = total + head.out @ out.weight[h * d_head : (h + 1) * d_head]
-        same("attn_out", layer.attn_out, total, model.dtype)
+        same("attn_out", layer.attn_out, total * model.spec.residual_scale, model.dtype)
 
 
 @given(models_and_ids())
@@ -258,8 +261,9 @@ def test_a_head_reads_a_weighted_mean_of_values(model_and_ids):
 def test_a_norm_leaves_a_mean_square_of_at_most_one(model_and_ids):
     model, ids = model_and_ids
     trace, eps = gptscope.trace(model, ids), model.spec.norm_eps
-    norms = [norm for layer in trace.layers for norm in (layer.ln1, layer.ln2)]
-    for norm in [*norms, trace.ln_final] if model.ln_final else norms:
+    outs = [name for name in trace.names() if name.endswith(".normalized")]
+    assert outs
+    for norm in (Scope(trace, name.removesuffix("normalized")) for name in outs):
         square = (norm.normalized**2).mean(-1)
         if model.spec.norm == "layer_norm":
             size = norm.variance
@@ -275,7 +279,7 @@ def test_keys_and_values_are_what_a_cache_remembers(model_and_ids):
     cache, trace = Cache(model.spec, model.dtype), gptscope.trace(model, ids)
     forward(model, np.array(ids), cache=cache)
     for layer in range(model.spec.n_layers):
-        nothing = np.empty((model.spec.n_heads, 0, model.spec.d_head))
+        nothing = np.empty((model.spec.n_kv_heads, 0, model.spec.d_head))
         k, v = cache.extend(layer, nothing, nothing)
         same("k", k, trace.values["k", layer], model.dtype)
         same("v", v, trace.values["v", layer], model.dtype)

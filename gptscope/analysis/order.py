@@ -71,8 +71,12 @@ def head_outputs(model: Model, ids: Ids, head: int) -> Array:
 def alone(model: Model, layer: int, *, positions: bool, mask: bool) -> Model:
     """One block on the embeddings alone, with or without what tells the places apart."""
     block = model.blocks[layer]
+    attention = block.attention
     if not positions:
-        block = replace(block, attention=replace(block.attention, turning=None))
+        attention = replace(attention, turning=None, slopes=None)
+    if not mask:
+        attention = replace(attention, window=None)
+    block = replace(block, attention=attention)
     return replace(
         model,
         spec=replace(model.spec, n_layers=1, causal=mask),
@@ -82,8 +86,10 @@ def alone(model: Model, layer: int, *, positions: bool, mask: bool) -> Model:
 
 
 def has_positions(model: Model, layer: int) -> bool:
-    """Whether places are told apart: by a table that is added, or by turning queries and keys."""
-    return model.position_table is not None or bool(model.blocks[layer].attention.turning)
+    """Whether places are told apart: by a table that is added, by turns, or by distances."""
+    attention = model.blocks[layer].attention
+    in_heads = attention.turning is not None or attention.slopes is not None
+    return model.position_table is not None or in_heads
 
 
 def derangement(n: int, seed: int) -> Ids:

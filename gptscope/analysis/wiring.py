@@ -27,15 +27,47 @@ SOURCES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "ln2": ("resid_after_attn", "mlp_out"),
         "output": ("ln2.out",),
     },
+    "norm_of_parts": {
+        "attention": ("input",),
+        "ln1": ("attn_out",),
+        "resid_after_attn": ("input", "ln1.out"),
+        "mlp": ("resid_after_attn",),
+        "ln2": ("mlp_out",),
+        "output": ("resid_after_attn", "ln2.out"),
+    },
+    "parallel": {
+        "ln1": ("input",),
+        "attention": ("ln1.out",),
+        "ln2": ("input",),
+        "mlp": ("ln2.out",),
+        "output": ("input", "attn_out", "mlp_out"),
+    },
+    "norm_in_stream": {
+        "ln1": ("input",),
+        "attention": ("ln1.out",),
+        "resid_after_attn": ("ln1.out", "attn_out"),
+        "ln2": ("resid_after_attn",),
+        "mlp": ("ln2.out",),
+        "output": ("ln2.out", "mlp_out"),
+    },
 }
+TABLES = ("token_embeddings", "position_embeddings")
+# A norm of what a part adds, where there is one, stands between the part and its sum.
+BETWEEN = {"attn_out": "ln1_post", "mlp_out": "ln2_post"}
 Value = tuple[str, int | None]  # key and layer
 
 
 def sources(trace: Trace, part: str, layer: int | None) -> list[Value]:
-    """The values whose sum a part reads: `attention`, `mlp`, `ln1`, `ln2`, `ln_final`."""
+    """The values whose sum a part reads: `attention`, `mlp`, or a norm."""
     if part == "ln_final":
         return [("output", trace.spec.n_layers - 1)]
-    return [(key, layer) for key in SOURCES[trace.spec.wiring][part]]
+    if part == "embed_norm":
+        return tables(trace)
+    for added, norm in BETWEEN.items():
+        if part == norm:
+            return [(added, layer)]
+    keys = SOURCES[trace.spec.wiring][part]
+    return [(_there(trace, key, layer), layer) for key in keys]
 
 
 def summands(trace: Trace, key: str, layer: int | None) -> list[Value]:
@@ -48,9 +80,23 @@ def summands(trace: Trace, key: str, layer: int | None) -> list[Value]:
             summands(trace, "output", layer - 1) if layer else summands(trace, "embeddings", None)
         )
     if key == "embeddings":
-        tables = ("token_embeddings", "position_embeddings")
-        return [(table, None) for table in tables if (table, None) in trace.values]
-    keys = SOURCES[trace.spec.wiring].get(key)
-    if keys is None:  # a value of its own, not a sum
+        normed = ("embed_norm.out", None) not in trace.lacks
+        return [("embed_norm.out", None)] if normed else tables(trace)
+    if key not in SOURCES[trace.spec.wiring]:  # a value of its own, not a sum
         return [(key, layer)]
-    return [value for one in keys for value in summands(trace, one, layer)]
+    return [
+        value for one, where in sources(trace, key, layer) for value in summands(trace, one, where)
+    ]
+
+
+def tables(trace: Trace) -> list[Value]:
+    """The rows that embeddings are the sum of."""
+    return [(table, None) for table in TABLES if (table, None) in trace.values]
+
+
+def _there(trace: Trace, key: str, layer: int | None) -> str:
+    """What stands in the place of a value in this model."""
+    norm = f"{BETWEEN[key]}.out" if key in BETWEEN else ""
+    if norm and (norm, layer) not in trace.lacks:
+        return norm
+    return "ln1.out" if (key, layer) in trace.lacks and key == "ln2.out" else key

@@ -78,7 +78,7 @@ class Trace:
         Raises:
             UsageError: no such value, a layer or head out of range, or it was not kept.
         """
-        address = self._resolved(parse(name))
+        address = self.resolved(parse(name))
         value = self._stacked(address, name)
         if address.by_alias:
             return as_transformer_lens(address, value, self.spec.norm_eps)
@@ -88,7 +88,7 @@ class Trace:
         shown: Array = value[head * len(value) // self.spec.n_heads]  # H / G heads share a key
         return shown
 
-    def _resolved(self, address: Address) -> Address:
+    def resolved(self, address: Address) -> Address:
         """The address with the first value of an alias that this pass has."""
         there = (p for p in address.candidates if (p.key, address.layer) in self.values)
         return replace(address, point=next(there, address.point))

@@ -4,7 +4,8 @@ from numpy.testing import assert_allclose
 
 import gptscope
 from gptscope.analysis.norms import SPREAD, rms, statistics, std
-from gptscope.engine.forward import NORMS
+from gptscope.analysis.wiring import sources
+from gptscope.engine.norms import NORMS
 from tests.helpers.micro import models_and_ids
 
 
@@ -24,9 +25,7 @@ def test_before_between_and_after(model_and_ids):
     trace, (_, spread) = gptscope.trace(model, ids), SPREAD[model.spec.norm]
     for layer in range(model.spec.n_layers):
         name = f"layers.{layer}.ln1"
-        read = trace.layers[layer].input
-        if model.spec.wiring == "post_norm":
-            read = read + trace.layers[layer].attn_out
+        read = sum(trace.values[value] for value in sources(trace, "ln1", layer))
         found = statistics(trace, name)
         assert found.shape == (len(ids), 6)
         allowed = {"rtol": 1e-3, "atol": 1e-4}

@@ -9,7 +9,8 @@ import gptscope
 from gptscope.analysis.order import alone, derangement, head_outputs, order_case, order_cases
 from gptscope.engine.ops import softmax
 from tests.helpers.close import scale
-from tests.helpers.micro import micro_model, models_and_ids, rotary
+from tests.helpers.micro import micro_model, models_and_ids
+from tests.helpers.variants import rotary
 
 ROUNDING = {"float32": 16 * 2.0**-23, "float64": 1e-12}  # of the scale
 IDS = {"tiny": [643, 414, 266, 337, 331, 322], "toy": [1, 2, 5, 1, 7, 10, 1, 3, 6]}

@@ -5,9 +5,11 @@ import pytest
 import gptscope
 from gptscope.engine.hook_points import BY_ALIAS, BY_KEY, BY_NAME, HOOK_POINTS, parse
 from gptscope.errors import UsageError
+from tests.helpers.folders import CASES, GOLDEN
+from tests.helpers.variants import rich, rms_norm
 
 IDS = [0, 1, 2, 3, 1]
-ALIASES = [point.alias for point in HOOK_POINTS if point.alias]
+RICH = {"rich": rich, "rich-rms": lambda model: rms_norm(rich(model))}
 # As TransformerLens has them, without the batch.
 AXES_THERE = {
     "hook_embed": "T d",
@@ -16,18 +18,25 @@ AXES_THERE = {
     "blocks.{l}.ln1.hook_scale": "T 1",
     "blocks.{l}.ln1.hook_normalized": "T d",
     "blocks.{l}.attn.hook_q": "T H d_h",
-    "blocks.{l}.attn.hook_k": "T H d_h",
-    "blocks.{l}.attn.hook_v": "T H d_h",
+    "blocks.{l}.attn.hook_k": "T G d_h",
+    "blocks.{l}.attn.hook_v": "T G d_h",
+    "blocks.{l}.attn.hook_rot_q": "T H d_h",
+    "blocks.{l}.attn.hook_rot_k": "T G d_h",
     "blocks.{l}.attn.hook_attn_scores": "H T S",
     "blocks.{l}.attn.hook_pattern": "H T S",
     "blocks.{l}.attn.hook_z": "T H d_h",
     "blocks.{l}.hook_attn_out": "T d",
+    "blocks.{l}.ln1_post.hook_scale": "T 1",
+    "blocks.{l}.ln1_post.hook_normalized": "T d",
     "blocks.{l}.hook_resid_mid": "T d",
     "blocks.{l}.ln2.hook_scale": "T 1",
     "blocks.{l}.ln2.hook_normalized": "T d",
     "blocks.{l}.mlp.hook_pre": "T F",
+    "blocks.{l}.mlp.hook_pre_linear": "T F",
     "blocks.{l}.mlp.hook_post": "T F",
     "blocks.{l}.hook_mlp_out": "T d",
+    "blocks.{l}.ln2_post.hook_scale": "T 1",
+    "blocks.{l}.ln2_post.hook_normalized": "T d",
     "blocks.{l}.hook_resid_post": "T d",
     "ln_final.hook_scale": "T 1",
     "ln_final.hook_normalized": "T d",
@@ -40,6 +49,7 @@ def sizes_of(axes, spec, n_tokens):
         "S": n_tokens,
         "d": spec.d_model,
         "H": spec.n_heads,
+        "G": spec.n_kv_heads,
         "d_h": spec.d_head,
         "H*d_h": spec.n_heads * spec.d_head,
         "F": spec.d_ff,
@@ -49,9 +59,15 @@ def sizes_of(axes, spec, n_tokens):
     return tuple(letters[letter] for letter in axes.split())
 
 
+@pytest.fixture(scope="module", params=[*CASES, *RICH])
+def model(request, micro):
+    name = request.param
+    return RICH[name](micro) if name in RICH else gptscope.load(GOLDEN / name)
+
+
 @pytest.fixture(scope="module")
-def trace(golden_model):
-    return gptscope.trace(golden_model, IDS)
+def trace(model):
+    return gptscope.trace(model, IDS)
 
 
 def full(name, layer, head=0):
@@ -60,7 +76,6 @@ def full(name, layer, head=0):
 
 def test_names_keys_and_aliases_are_unique():
     assert len(BY_NAME) == len(BY_KEY) == len(HOOK_POINTS)
-    assert len(BY_ALIAS) == len(ALIASES)
     assert not BY_NAME.keys() & BY_ALIAS.keys()
 
 
@@ -76,21 +91,32 @@ def test_a_key_is_the_name_without_layer_and_head(name):
 
 
 def lacking(model):
-    # What a model without positions, or without a last norm, cannot show.
-    table, last = model.position_table, model.ln_final
-    parts = [*(["position"] if table is None else []), *(["ln_final."] if last is None else [])]
-    rms, rotary = model.spec.norm == "rms_norm", model.spec.positions == "rotary"
-    ends = [".mean", ".variance"] if rms else [".mean_square"]
-    ends += [] if rotary else ["_before_rope"]
-    return {
-        point.name
-        for point in HOOK_POINTS
-        if point.name.startswith(tuple(parts)) or point.name.endswith(tuple(ends))
+    # What a model cannot show, by the arrays that it does not have.
+    block, spec = model.blocks[0], model.spec
+    attention, gated = block.attention, block.mlp.gate is not None
+    rms = spec.norm == "rms_norm"
+    there = {
+        "position_embeddings": model.position_table is not None,
+        "embed_norm.": model.embed_norm is not None,
+        "_before_norm": attention.q_norm is not None,
+        "_before_rope": attention.turning is not None,
+        "ln1_post.": block.ln1_post is not None,
+        "ln2_post.": block.ln2_post is not None,
+        "ln_final.": model.ln_final is not None,
+        ".mean_square": rms,
+        ".mean ": not rms,
+        ".variance": not rms,
+        "mlp_hidden": not gated,
+        "mlp_gate": gated,
+        "mlp_up": gated,
+        "logits_before_cap": spec.logit_cap is not None,
     }
+    absent = [part for part, is_there in there.items() if not is_there]
+    return {p.name for p in HOOK_POINTS if any(part in f"{p.name} " for part in absent)}
 
 
-def test_the_table_has_just_the_names_of_a_run(trace, golden_model):
-    spec, expected, missing = trace.spec, set(), lacking(golden_model)
+def test_the_table_has_just_the_names_of_a_run(trace, model):
+    spec, expected, missing = trace.spec, set(), lacking(model)
     for point in HOOK_POINTS:
         layers, heads = range(spec.n_layers), range(spec.n_heads)
         if point.name not in missing:
@@ -100,8 +126,8 @@ def test_the_table_has_just_the_names_of_a_run(trace, golden_model):
 
 
 @pytest.mark.parametrize("point", HOOK_POINTS, ids=lambda point: point.key)
-def test_every_value_has_the_axes_of_the_table(trace, golden_model, point):
-    if point.name in lacking(golden_model):
+def test_every_value_has_the_axes_of_the_table(trace, model, point):
+    if point.name in lacking(model):
         return
     expected = sizes_of(point.axes, trace.spec, len(IDS))
     for layer in range(trace.spec.n_layers):
@@ -110,12 +136,12 @@ def test_every_value_has_the_axes_of_the_table(trace, golden_model, point):
 
 
 def test_every_alias_is_checked_here():
-    assert AXES_THERE.keys() == set(ALIASES)
+    assert AXES_THERE.keys() == BY_ALIAS.keys()
 
 
-@pytest.mark.parametrize("alias", ALIASES)
-def test_every_alias_has_the_axes_of_transformer_lens(trace, golden_model, alias):
-    if BY_ALIAS[alias].name in lacking(golden_model):
+@pytest.mark.parametrize("alias", BY_ALIAS)
+def test_every_alias_has_the_axes_of_transformer_lens(trace, model, alias):
+    if all(point.name in lacking(model) for point in BY_ALIAS[alias]):
         return
     expected = sizes_of(AXES_THERE[alias], trace.spec, len(IDS))
     for layer in range(trace.spec.n_layers):
@@ -128,7 +154,8 @@ def test_every_name_is_parsed(name):
     assert address.layer == (10 if "{l}" in name else None)
     assert address.head == (11 if "{h}" in name else None)
     assert address.by_alias == (name in BY_ALIAS)
-    assert address.point == (BY_ALIAS if address.by_alias else BY_NAME)[name]
+    assert address.candidates == BY_ALIAS.get(name, ())
+    assert address.point == (address.candidates or (BY_NAME.get(name),))[0]
 
 
 @pytest.mark.parametrize(

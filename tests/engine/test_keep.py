@@ -11,6 +11,8 @@ EVERYWHERE = [
     for layer in (range(N_LAYERS) if "{l}" in point.name else [None])
 ]
 NORM = ["mean", "variance", "mean_square", "normalized", "out"]
+NORMS = ["ln1", "ln1_post", "ln2", "ln2_post"]
+MEANS_OUTSIDE = {("embed_norm.mean", None), ("ln_final.mean", None)}
 IN_BLOCK = [point.key for point in HOOK_POINTS if "{l}" in point.name]
 
 
@@ -55,7 +57,7 @@ def test_a_key_means_all_layers(key):
         ("layers.*.heads.0.q", in_layers(["q"])),
         ("layers.*.ln1.*", in_layers([f"ln1.{part}" for part in NORM])),
         ("layers.*.ln?.mean", in_layers(["ln1.mean", "ln2.mean"])),
-        ("*.mean", in_layers(["ln1.mean", "ln2.mean"]) | {("ln_final.mean", None)}),
+        ("*.mean", in_layers([f"{norm}.mean" for norm in NORMS]) | MEANS_OUTSIDE),
         ("ln_final.*", {(f"ln_final.{part}", None) for part in NORM}),
         ("*embeddings", {(f"{part}embeddings", None) for part in ("token_", "position_", "")}),
         ("*", set(EVERYWHERE)),

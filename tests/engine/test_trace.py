@@ -1,14 +1,18 @@
 import copy
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import gptscope
 from gptscope.engine.hook_points import BY_KEY, HOOK_POINTS
-from gptscope.engine.trace import why_lacking
+from gptscope.engine.lacking import why_lacking
 from gptscope.errors import UsageError
+from gptscope.model.weights import Blocks
 from tests.helpers.folders import GOLDEN
+from tests.helpers.micro import micro_model, sizes
+from tests.helpers.variants import rich, rms_norm, rotary, shared_keys
 
 IDS = [3, 1, 4, 1, 5]
 
@@ -84,9 +88,54 @@ def test_the_scale_of_a_norm_is_the_root_of_its_variance(trace, norm):
 
 def test_other_aliases_are_the_same_values(trace):
     for point in HOOK_POINTS:
+        if point.name.format(l=1, h=0) not in trace.names():
+            continue
         if point.alias and not point.per_head and not point.key.endswith("variance"):
             ours, theirs = point.name.format(l=1), point.alias.format(l=1)
             np.testing.assert_array_equal(trace[theirs], trace[ours], strict=True)
+
+
+def test_an_alias_is_the_first_value_that_a_model_has(micro):
+    plain, turned = (gptscope.trace(model, IDS) for model in (micro, rotary(micro)))
+    normed = gptscope.trace(rich(rms_norm(micro)), IDS)
+    for name, group in (("q", 2), ("k", 1)):
+        alias = f"blocks.1.attn.hook_{name}"
+        for trace, ours in ((plain, name), (turned, f"{name}_before_rope")):
+            expected = trace.values[ours, 1].swapaxes(0, 1)
+            np.testing.assert_array_equal(trace[alias], expected, strict=True)
+        expected = normed.values[f"{name}_before_norm", 1]
+        np.testing.assert_array_equal(normed[alias], expected.swapaxes(0, 1), strict=True)
+        np.testing.assert_array_equal(
+            normed[f"blocks.1.attn.hook_rot_{name}"], normed.values[name, 1].swapaxes(0, 1)
+        )
+        assert len(expected) in {2, group}
+    scale = np.sqrt(normed["layers.1.ln1.mean_square"] + normed.spec.norm_eps)[:, None]
+    np.testing.assert_array_equal(normed["blocks.1.ln1.hook_scale"], scale, strict=True)
+    np.testing.assert_array_equal(
+        normed["blocks.1.mlp.hook_pre"], normed["layers.1.mlp_gate"], strict=True
+    )
+
+
+def test_heads_that_share_keys_show_the_same():
+    model = shared_keys(micro_model(sizes(n_heads=4, d_head=3)))
+    trace = gptscope.trace(model, IDS)
+    heads = trace.layers[0].heads
+    assert trace.values["k", 0].shape == (2, 5, 3)
+    np.testing.assert_array_equal(heads[0].k, heads[1].k, strict=True)
+    np.testing.assert_array_equal(heads[3].v, trace.values["v", 0][1], strict=True)
+    assert np.abs(heads[1].k - heads[2].k).max() > 0.1
+
+
+def test_a_pass_ends_after_what_is_kept(micro):
+    made = []
+    blocks = Blocks(lambda i: made.append(i) or micro.blocks[i], micro.blocks)
+    model = replace(micro, blocks=blocks)
+    assert gptscope.trace(model, IDS, keep="layers.0.heads.1.weights").names()
+    assert made == [0]
+    gptscope.trace(model, IDS, keep="embeddings")
+    assert made == [0]
+    gptscope.trace(model, IDS, keep="ln_final.out")
+    assert made == [0, 1]  # the last block made is kept
 
 
 def test_groups_of_layers_and_heads(trace):
@@ -164,7 +213,6 @@ LACKING = {
     ("gpt2", "layers.1.heads.0.q_before_rope"): "a learned table of positions, so queries and keys",
     ("toy", "layers.1.heads.1.k_before_rope"): "a computed table of positions, so queries and keys",
     ("toy-rotary", "layers.0.ln1.mean"): "RMS norms, which take no mean and no variance",
-    ("toy-rotary", "blocks.1.ln2.hook_scale"): "RMS norms, which take no mean and no variance",
     (
         "toy-rotary",
         "hook_pos_embed",
@@ -186,7 +234,7 @@ def test_every_value_is_either_there_or_lacking_for_a_reason(golden_model):
     for key, point in BY_KEY.items():
         layer = 0 if "{l}" in point.name else None
         there = (key, layer) in everything.values
-        assert there == (why_lacking(key, golden_model.spec) is None), key
+        assert there == (why_lacking(key, golden_model) is None), key
 
 
 @pytest.mark.parametrize("path", [["ln1", "out"], ["ln2", "mean"]])

@@ -71,6 +71,35 @@ def write_model(
     return folder
 
 
+def write_shards(
+    folder: Path,
+    tensors: Mapping[str, np.ndarray],
+    config: Mapping[str, Any] | None = None,
+    count: int = 2,
+    *,
+    index: bool = True,
+) -> Path:
+    """The tensors in so many files, one after the other in turn, with an index or without."""
+    write_model(folder, {}, config)
+    (folder / "model.safetensors").unlink()
+    places = {}
+    for i in range(count):
+        name = f"model-{i + 1:05}-of-{count:05}.safetensors"
+        part = {key: tensors[key] for key in list(tensors)[i::count]}
+        (folder / name).write_bytes(safetensors_bytes(part))
+        places |= dict.fromkeys(part, name)
+    if index:
+        write_index(folder, places)
+    return folder
+
+
+def write_index(folder: Path, places: Mapping[str, str]) -> Path:
+    """An index that says in which file each tensor lies."""
+    path = folder / "model.safetensors.index.json"
+    path.write_text(json.dumps({"metadata": {}, "weight_map": places}), "utf-8")
+    return path
+
+
 def changed_copy(
     folder: Path,
     case: str = "gpt2",

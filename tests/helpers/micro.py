@@ -1,14 +1,13 @@
 """Micro models made in memory, of any size that Hypothesis thinks of."""
 
-from dataclasses import replace
 
 import numpy as np
 from hypothesis import strategies as st
 
 from gptscope.engine.ops import ACTIVATIONS
-from gptscope.model.positions import turning_speeds
 from gptscope.model.spec import Spec
-from gptscope.model.weights import Attention, Block, Linear, Mlp, Model, Norm, Turning
+from gptscope.model.weights import Attention, Block, Linear, Mlp, Model, Norm
+from tests.helpers.variants import CHANGES, WIRED
 
 
 class Draw:
@@ -71,7 +70,7 @@ def micro_model(
 
 @st.composite
 def micro_models(draw: st.DrawFn) -> Model:
-    """Models of many sizes, both dtypes, wirings and norms, with and without biases and turning."""
+    """Models of many sizes, both dtypes, with and without biases, of whatever choices fit."""
     n_heads = draw(st.integers(1, 4))
     spec = sizes(
         n_layers=draw(st.integers(1, 3)),
@@ -84,34 +83,10 @@ def micro_models(draw: st.DrawFn) -> Model:
     )
     dtype = draw(st.sampled_from(["float32", "float64"]))
     model = micro_model(spec, draw(st.integers(0, 2**32)), dtype, bias=draw(st.booleans()))
-    model = post_norm(model) if draw(st.booleans()) else model
-    model = rms_norm(model) if draw(st.booleans()) else model
-    return rotary(model) if draw(st.booleans()) else model
-
-
-def rms_norm(model: Model) -> Model:
-    """The same weights without shifts in the norms, which divide by the root mean square."""
-    blocks = tuple(
-        replace(block, ln1=Norm(block.ln1.gain, None), ln2=Norm(block.ln2.gain, None))
-        for block in model.blocks
-    )
-    last = None if model.ln_final is None else Norm(model.ln_final.gain, None)
-    return replace(model, spec=replace(model.spec, norm="rms_norm"), blocks=blocks, ln_final=last)
-
-
-def rotary(model: Model) -> Model:
-    """The same weights without a table of positions; queries and keys turn, in whole pairs."""
-    speeds = Turning(turning_speeds(model.spec.d_head))
-    blocks = tuple(
-        replace(block, attention=replace(block.attention, turning=speeds)) for block in model.blocks
-    )
-    spec = replace(model.spec, positions="rotary")
-    return replace(model, spec=spec, blocks=blocks, position_table=None)
-
-
-def post_norm(model: Model) -> Model:
-    """The same weights, with the norms after each sum and none at the end."""
-    return replace(model, spec=replace(model.spec, wiring="post_norm"), ln_final=None)
+    model = draw(st.sampled_from(list(WIRED.values())))(model)
+    for change in draw(st.sets(st.sampled_from(list(CHANGES.values())))):
+        model = change(model)
+    return model
 
 
 @st.composite

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 Explainer = Callable[["Place"], "Iterator[Part]"]
 PLAIN = Sampling()
 CHANCE = "the chance to be the next token"
+NORM_NAMES = ("embed_norm", "ln1", "ln1_post", "ln2", "ln2_post", "ln_final")
 _NORM: Mapping[str, Explainer] = {
     "mean": norms.mean,
     "variance": norms.variance,
@@ -37,8 +38,10 @@ EXPLAINERS: Mapping[str, Explainer] = {
     "position_embeddings": residual.position_row,
     "embeddings": residual.stream,
     "input": residual.stream,
-    "q_before_rope": attention.projected,
-    "k_before_rope": attention.projected,
+    "q_before_norm": attention.projected,
+    "k_before_norm": attention.projected,
+    "q_before_rope": attention.normed,
+    "k_before_rope": attention.normed,
     "q": attention.query_or_key,
     "k": attention.query_or_key,
     "v": attention.projected,
@@ -50,11 +53,14 @@ EXPLAINERS: Mapping[str, Explainer] = {
     "attn_out": attention.attended,
     "resid_after_attn": residual.stream,
     "mlp_hidden": mlp.hidden_unit,
+    "mlp_gate": mlp.hidden_unit,
+    "mlp_up": mlp.hidden_unit,
     "mlp_act": mlp.active_unit,
     "mlp_out": mlp.fed,
     "output": residual.stream,
+    "logits_before_cap": output.logit,
     "logits": output.logit,
-    **{f"{norm}.{key}": f for norm in ("ln1", "ln2", "ln_final") for key, f in _NORM.items()},
+    **{f"{norm}.{key}": f for norm in NORM_NAMES for key, f in _NORM.items()},
 }
 
 
@@ -68,7 +74,7 @@ def explain(model: Model, trace: Trace, address: str, how: Sampling = PLAIN) -> 
     """
     wanted = read(address)
     place = find(model, trace, wanted)
-    if wanted.point is not None:
+    if wanted.address is not None:
         parts, meaning = EXPLAINERS[place.key](place), BY_KEY[place.key].meaning
         return Explanation(place.name, meaning, place.number(), tuple(parts), positions(place))
     parts, (t, v) = output.probability(place, how), place.at

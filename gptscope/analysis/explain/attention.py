@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,15 +14,67 @@ from gptscope.analysis.explain.records import Part, Softmax, Step, Sum, Term, pr
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gptscope.model.weights import Linear
+    from numpy.typing import NDArray
+
+    from gptscope.model.weights import Linear, Norm
+
+    Array = NDArray[np.floating[Any]]
+
+RMS = "x / sqrt(mean square + eps)"
 
 
 def projected(p: Place) -> Iterator[Part]:
     """A number of a query, key or value: what the head reads times its weights, plus a bias."""
     _, i = p.at
     w: Linear = getattr(p.block.attention, p.key[0])
-    column = (p.head or 0) * p.model.spec.d_head + i
-    yield p.dot(p.names_read("attention")[0], w, column)
+    head = (p.head or 0) if p.key[0] == "q" else p.group
+    yield p.dot(p.names_read("attention")[0], w, head * p.model.spec.d_head + i)
+
+
+def normed(p: Place) -> Iterator[Part]:
+    """A number of a query or key after its norm, if there is one; before, what was projected.
+
+    Henry et al. 2020, "Query-Key Normalization", section 3.
+    """
+    name, (t, i), eps = p.key[0], p.at, p.model.spec.norm_eps
+    w: Norm | None = getattr(p.block.attention, f"{name}_norm")
+    if w is None:
+        yield from projected(p)
+        return
+    still = p.of(f"{name}_before_norm", t, i)
+    yield from projected(still)
+    head = (p.head or 0) if name == "q" else p.group
+    x, gain, shift = listed(p, still.key, head, w)
+    yield Step("x", f"{still.key}[{t},{i}]", still.number())
+    if p.model.spec.norm == "rms_norm":
+        middle, size = 0.0, float((x**2).mean())
+        yield Step("mean square", f"of {len(x)} numbers", size)
+    else:
+        middle, size = float(x.mean()), float(x.var())
+        yield Step("mean", f"of {len(x)} numbers", middle)
+        yield Step("variance", f"of {len(x)} numbers", size)
+    yield Step("eps", "so that nothing is divided by zero", eps)
+    normalized = (still.number() - middle) / (size + eps) ** 0.5
+    yield Step("normalized", "(x - mean) / sqrt(variance + eps)" if middle else RMS, normalized)
+    yield Step("gain", "of this number", gain[i])
+    if shift is not None:
+        yield Step("shift", "of this number", shift[i])
+    words = "normalized x gain" + ("" if shift is None else " + shift")
+    yield Step("out", words, normalized * gain[i] + (0.0 if shift is None else shift[i]))
+
+
+def listed(p: Place, key: str, head: int, w: Norm) -> tuple[Array, Array, Array | None]:
+    """The list that is normalised, and the gains and shifts of this head's part of it."""
+    d_head, t = p.model.spec.d_head, p.at[0]
+    stacked = p.trace.values[key, p.layer].astype(np.float64)  # [H or G, T, d_h]
+    wide = w.gain.shape[-1] != d_head
+    x = stacked[:, t].ravel() if wide else stacked[head, t]
+
+    def own(array: Array) -> Array:
+        rows = array.reshape(-1, d_head).astype(np.float64)  # one for each head, or one for all
+        return rows[head % len(rows)]
+
+    return x, own(w.gain), None if w.shift is None else own(w.shift)
 
 
 def query_or_key(p: Place) -> Iterator[Part]:
@@ -32,11 +84,11 @@ def query_or_key(p: Place) -> Iterator[Part]:
     """
     (t, i), turning = p.at, p.block.attention.turning
     if turning is None:
-        yield from projected(p)
+        yield from normed(p)
         return
     speeds = turning.speeds_at(len(p.trace.ids))
     still, n = p.of(f"{p.key}_before_rope", t, i), len(speeds)
-    yield from projected(still)
+    yield from normed(still)
     if i >= 2 * n:
         yield Step(p.key, "does not turn", still.number())
         return
@@ -50,7 +102,13 @@ def query_or_key(p: Place) -> Iterator[Part]:
     yield Step("cos", "cos(angle)", math.cos(angle))
     yield Step("sin", "sin(angle)", math.sin(angle))
     turned = (a * math.cos(angle) - b * math.sin(angle), a * math.sin(angle) + b * math.cos(angle))
-    yield Step(p.key, ("a cos - b sin", "a sin + b cos")[i >= n], turned[i >= n])
+    words = ("a cos - b sin", "a sin + b cos")[i >= n]
+    if turning.factor == 1:
+        yield Step(p.key, words, turned[i >= n])
+        return
+    yield Step("turned", words, turned[i >= n])
+    yield Step("factor", "of cos and sin in this model", turning.factor)
+    yield Step(p.key, "turned x factor", turned[i >= n] * turning.factor)
 
 
 def score(p: Place) -> Iterator[Part]:
@@ -68,9 +126,19 @@ def scaled(p: Place) -> Iterator[Part]:
     d_head, scale = p.model.spec.d_head, p.block.attention.scale
     usual = math.isclose(scale, d_head**-0.5)
     yield Step("scale", f"1 / sqrt({d_head})" if usual else "as the model has it", scale)
-    yield Step("scaled", "score x scale", whole.value * scale)
+    scaled = whole.value * scale
+    yield Step("scaled", "score x scale", scaled)
+    limit, slopes, (t, s) = p.model.spec.score_cap, p.block.attention.slopes, p.at
+    if limit is not None:
+        scaled = limit * math.tanh(scaled / limit)
+        yield Step("capped", f"{limit:g} tanh(scaled / {limit:g})", scaled)
+    if slopes is not None:
+        slope = slopes[p.head or 0]
+        yield Step("slope", f"of head {p.head}, per token of distance", slope)
+        yield Step("biased", f"scaled - slope x {t - s}", scaled - slope * (t - s))
     if np.isneginf(p.value("scaled_masked")[p.at]):
-        yield Step("masked", "a later token is hidden", -math.inf)
+        why = "a later token is hidden" if s > t else "a token outside the window is hidden"
+        yield Step("masked", why, -math.inf)
 
 
 def weight(p: Place) -> Iterator[Part]:
@@ -105,4 +173,13 @@ def attended(p: Place) -> Iterator[Part]:
     terms = [Term(str(h), float(share)) for h, share in enumerate(by_head)]
     terms += [] if out.bias is None else [Term("bias", float(out.bias[i]))]
     where = f"layers.{p.layer}.heads.h.out[{t},:] x its rows of column {i} of the output matrix"
-    yield Sum(p.full("attn_out"), "head", tuple(terms), p.number(), source=where)
+    yield Sum(p.full("attn_out"), "head", tuple(terms), p.held(), source=where)
+    yield from multiplied(p)
+
+
+def multiplied(p: Place) -> Iterator[Part]:
+    """What a part adds, times the number that the model puts before every sum."""
+    scale = p.model.spec.residual_scale
+    if scale != 1:
+        yield Step("scale", "as the model has it", scale)
+        yield Step(p.key, "sum x scale", p.held() * scale)

@@ -91,5 +91,5 @@ def source(p: Place, index: str) -> str:
 
 
 def norm_of(p: Place) -> str:
-    """`ln1`, `ln2` or `ln_final`."""
+    """`ln1`, `ln2_post`, `ln_final`, `embed_norm`."""
     return p.key.partition(".")[0]

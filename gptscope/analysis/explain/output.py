@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -21,13 +22,34 @@ Array = NDArray[np.floating[Any]]
 
 
 def logit(p: Place) -> Iterator[Part]:
-    """The last list of a token times the list of a token of the vocabulary."""
-    t, v = p.at
-    name = "ln_final.out" if p.model.ln_final else p.names_read("ln_final")[0]
-    column = rows(p.model.output_table, v, np.dtype(np.float64))
-    pair = (p.trace[name][t].astype(np.float64), column)
-    made = products("logit", "dimension", ("stream", "unembedding"), pair, p.number())
+    """The last list of a token times the list of a token of the vocabulary.
+
+    Some models project the list before, and scale, shift or cap what comes of it.
+    """
+    (t, v), model, s = p.at, p.model, p.model.spec
+    name = "ln_final.out" if model.ln_final else p.names_read("ln_final")[0]
+    x = p.trace[name][t].astype(np.float64)
+    if model.project_out is not None:
+        x, name = x @ model.project_out.weight.astype(np.float64), "projected"
+    row = rows(model.output_table, [v], np.dtype(np.float64))[0]
+    capped = s.logit_cap is not None
+    held = float(p.value("logits_before_cap" if capped else "logits")[p.at])
+    bias = 0.0 if model.output_bias is None else float(model.output_bias[v])
+    factors = ("stream", "unembedding")
+    made = products("logit", "dimension", factors, (x, row), (held - bias) / s.logit_scale)
     yield replace(made, source=f"{name}[{t},i] x unembedding[i,{v}]")
+    value = made.value
+    if s.logit_scale != 1:
+        value *= s.logit_scale
+        yield Step("scale", "of all logits in this model", s.logit_scale)
+        yield Step("scaled logit", "logit x scale", value)
+    if model.output_bias is not None:
+        value += bias
+        yield Step("bias", f"output bias[{v}]", bias)
+        yield Step("biased logit", "plus bias", value)
+    if s.logit_cap is not None and p.key == "logits":
+        value = s.logit_cap * math.tanh(value / s.logit_cap)
+        yield Step("capped logit", f"{s.logit_cap:g} tanh(logit / {s.logit_cap:g})", value)
 
 
 def probability(p: Place, how: Sampling) -> Iterator[Part]:

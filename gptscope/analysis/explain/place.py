@@ -52,12 +52,17 @@ class Place:
         """The number itself."""
         return float(self.value(self.key)[self.at])
 
+    def held(self) -> float:
+        """The number itself, before what it is multiplied by at the end."""
+        added = self.key in {"attn_out", "mlp_out"}
+        return self.number() / (self.model.spec.residual_scale if added else 1)
+
     def of(self, key: str, *at: int) -> Place:
         """Another number in the same layer and head."""
         return replace(self, key=key, at=at)
 
     def names_read(self, part: str) -> list[str]:
-        """The values that `attention`, `mlp`, `ln1`, `ln2` or `ln_final` reads the sum of."""
+        """The values that `attention`, `mlp` or a norm reads the sum of."""
         found = sources(self.trace, part, self.layer)
         return [BY_KEY[key].name.format(l=layer) for key, layer in found]
 
@@ -67,12 +72,18 @@ class Place:
         total: Array = np.sum(values, axis=0, dtype=np.float64)
         return total
 
+    @property
+    def group(self) -> int:
+        """Which keys and values its head reads: H / G heads in a row share them."""
+        s = self.model.spec
+        return (self.head or 0) * s.n_kv_heads // s.n_heads
+
     def dot(self, name: str, w: Linear, column: int | None = None, axis: str = "dimension") -> Sum:
         """Row t of the value of this name times a column of a matrix, plus the bias."""
         t, i = self.at
         column = i if column is None else column
         pair = (self.trace[name][t].astype(np.float64), w.weight[:, column])
         bias = None if w.bias is None else w.bias[column]
-        made = products(self.full(self.key), axis, ("input", "weight"), pair, self.number(), bias)
+        made = products(self.full(self.key), axis, ("input", "weight"), pair, self.held(), bias)
         plus = "" if bias is None else " + bias"
         return replace(made, source=f"{name}[{t},i] x weight[i,{column}]{plus}")

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gptscope.analysis.explain.norms import norm_out
-from gptscope.analysis.explain.records import Part, Step, Sum, Term
+from gptscope.analysis.explain.records import Part, Step, Sum, Term, products
 from gptscope.analysis.wiring import summands
 from gptscope.engine.hook_points import BY_KEY
 from gptscope.model.positions import BASE
+from gptscope.model.weights import rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,9 +21,21 @@ if TYPE_CHECKING:
 
 
 def token_row(p: Place) -> Iterator[Part]:
-    """A number of the token table."""
-    t, i = p.at
-    yield Step("row of the token", f"token table[{p.trace.ids[t]},{i}]", p.number())
+    """A number of the token table, projected and scaled where the model does so."""
+    (t, i), model = p.at, p.model
+    v, scale = p.trace.ids[t], model.spec.embed_scale
+    if model.project_in is None:
+        value = p.number() / scale
+        yield Step("row of the token", f"token table[{v},{i}]", value)
+    else:
+        row = rows(model.token_table, [v], np.dtype(np.float64))[0]
+        pair = (row, model.project_in.weight[:, i])
+        held = p.number() / scale
+        yield products("projected", "dimension", ("row of the token", "weight"), pair, held)
+        value = held
+    if scale != 1:
+        yield Step("scale", "as the model has it", scale)
+        yield Step("token_embeddings", "row x scale", value * scale)
 
 
 def position_row(p: Place) -> Iterator[Part]:
@@ -45,7 +58,7 @@ def stream(p: Place) -> Iterator[Part]:
     """A number of the residual stream: what every part added to it, from the embeddings on."""
     parts = summands(p.trace, p.key, p.layer)
     (first, layer), *more = parts
-    if not more and first.startswith("ln"):  # a norm stands after every sum
+    if not more and first.endswith(".out"):  # a norm stands after every sum
         yield from norm_out(replace(p, key=first, layer=layer))
         return
     names = [BY_KEY[key].name.format(l=where) for key, where in parts]
