@@ -2,10 +2,21 @@ import json
 
 import pytest
 import tokenizers
+from hypothesis import given
+from hypothesis import strategies as st
 
-from gptscope.errors import ModelError, UsageError
+from gptscope.errors import UsageError
 from gptscope.model.shipped import shipped_folders
-from gptscope.tokens import Decoder, Encoded, Token, Tokenizer, byte_alphabet, load_tokenizer
+from gptscope.tokens import (
+    Decoder,
+    Encoded,
+    Token,
+    Tokenizer,
+    byte_alphabet,
+    first_change,
+    from_json,
+)
+from tests.helpers.made_tokenizers import KINDS, byte_level, llama, word_level
 
 TINY = shipped_folders()["tiny"] / "tokenizer.json"
 SNOWMAN = "\u2603"  # three bytes: E2 98 83
@@ -13,7 +24,7 @@ SNOWMAN = "\u2603"  # three bytes: E2 98 83
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    return load_tokenizer(TINY)
+    return from_json(TINY)
 
 
 @pytest.fixture
@@ -22,7 +33,7 @@ def changed(tmp_path):
     def load(**settings):
         path = tmp_path / "tokenizer.json"
         path.write_text(json.dumps(json.loads(TINY.read_text("utf-8")) | settings), "utf-8")
-        return load_tokenizer(path)
+        return from_json(path)
 
     return load
 
@@ -219,20 +230,7 @@ def test_two_streams_do_not_mix(tokenizer):
     assert one.feed(ids[1]) + one.feed(ids[2]) == SNOWMAN
 
 
-# The file
-
-
-def test_a_tokenizer_that_is_not_there(tmp_path):
-    assert load_tokenizer(tmp_path / "tokenizer.json") is None
-    with pytest.raises(ModelError, match="cannot be read: it is not a file"):
-        load_tokenizer(tmp_path)
-
-
-def test_what_the_library_says_is_cut(tmp_path):
-    (tmp_path / "tokenizer.json").write_text(json.dumps({"model": "x" * 5000}), "utf-8")
-    with pytest.raises(ModelError, match="a tokenizer that can be read") as fault:
-        load_tokenizer(tmp_path / "tokenizer.json")
-    assert len(fault.value.message) < 500
+# Faults
 
 
 class Panic(BaseException):
@@ -263,16 +261,6 @@ def test_special_tokens_that_are_written_out_can_be_left_out(tokenizer):
     assert tokenizer.without_special("a<|endoftext|>b<|endoftext|>") == "ab"
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"{", b"[]", b"{}", b"\xff\xfe", b'{"model": {"type": "Magic"}}']
-)
-def test_a_malformed_tokenizer_is_refused(tmp_path, content):
-    path = tmp_path / "tokenizer.json"
-    path.write_bytes(content)
-    with pytest.raises(ModelError, match=r"tokenizer\.json is not a tokenizer that can be read"):
-        load_tokenizer(path)
-
-
 def test_the_alphabet_of_bytes():
     alphabet = byte_alphabet()
     assert len(alphabet) == len(set(alphabet.values())) == 256
@@ -285,16 +273,203 @@ def test_the_alphabet_of_bytes():
 
 
 def test_words_are_put_together_with_a_space():
-    words = load_tokenizer(shipped_folders()["toy"] / "tokenizer.json")
+    words = from_json(shipped_folders()["toy"] / "tokenizer.json")
     ids = words.encode("the cat eats the fish")
     assert words.decode(ids) == "the cat eats the fish"
     assert [(t.start, t.end) for t in words.tokens(ids)][:3] == [(0, 3), (4, 7), (8, 12)]
-    decoder = Decoder(words, goes_on=True)
-    assert "".join(map(decoder.feed, ids)) == " the cat eats the fish"
+    decoder = Decoder(words)
+    assert [decoder.feed(i) for i in ids[:2]] == ["the", " cat"]
 
 
 def test_a_word_that_is_not_known_is_refused():
-    words = load_tokenizer(shipped_folders()["toy"] / "tokenizer.json")
+    words = from_json(shipped_folders()["toy"] / "tokenizer.json")
     with pytest.raises(UsageError, match="this model cannot read the text") as fault:
         words.encode("the horse")
     assert "cat" in fault.value.hint
+
+
+# Every kind of tokenizer
+
+
+@pytest.fixture(scope="module")
+def kinds():
+    return {name: Tokenizer(make()) for name, make in KINDS.items()}
+
+
+TEXTS = [
+    "Lily wanted to play.",
+    "the cat eats fish",
+    " a\n\tb  ",
+    "\u00c9cole \ufb01 \u2603",
+    "a</s>b <s>",
+    "[bold]\x1b[31m\u202e\x00",
+    "<0x0A>",
+    "\u2581",
+    "\u0120",
+    "x<|endoftext|>y",
+]
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=ascii)
+@pytest.mark.parametrize("kind", KINDS)
+def test_text_is_what_the_library_gives_back(kinds, kind, text):
+    own = kinds[kind].encoded(text).own
+    given_back = kinds[kind].decode(own)
+    library = kinds[kind]._tokenizer  # noqa: SLF001
+    assert given_back == library.decode(own, skip_special_tokens=False)
+    decoder = Decoder(kinds[kind])
+    assert "".join(map(decoder.feed, own)) + decoder.finish() == given_back
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=ascii)
+@pytest.mark.parametrize("kind", KINDS)
+def test_tokens_stand_in_the_text_in_order(kinds, kind, text):
+    tokenizer, size = kinds[kind], len(text.encode())
+    own, places = tokenizer.encoded(text).own, tokenizer.places(text)
+    assert len(places) == len(own)
+    assert all(0 <= start <= end <= size for start, end in places)
+    assert places == sorted(places)
+    if tokenizer.joined(own) == text.encode():
+        for i, (start, end) in zip(own, places, strict=True):
+            assert text.encode()[start:end] in tokenizer.bytes_of(i)
+
+
+any_text = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
+
+
+@given(any_text)
+def test_bytes_lose_nothing(kinds, text):
+    tokenizer = kinds["byte_level"]
+    assert tokenizer.joined(tokenizer.encode(text)) == text.encode()
+
+
+@given(any_text.filter(lambda text: not {"\u2581", "<"} & set(text)))
+@pytest.mark.parametrize("kind", ["llama", "gemma"])
+def test_bytes_to_fall_back_on_lose_nothing(kinds, kind, text):
+    encoded = kinds[kind].encoded(text)
+    assert kinds[kind].joined(encoded.own) == text.encode()
+    assert encoded.prepended == 1
+
+
+@given(st.lists(st.integers(-1, 500), max_size=9), st.sampled_from(sorted(KINDS)))
+def test_streamed_and_whole_say_the_same(kinds, ids, kind):
+    decoder = Decoder(kinds[kind])
+    assert "".join(map(decoder.feed, ids)) + decoder.finish() == kinds[kind].decode(ids)
+
+
+def pieces(tokenizer, text):
+    return [tokenizer.text_of(i) for i in tokenizer.encoded(text).own]
+
+
+@pytest.mark.parametrize("kind", ["byte_level", "gemma", "llama", "llama_metaspace"])
+def test_spaces_line_ends_and_bytes_look_alike_in_every_kind(kinds, kind):
+    found = pieces(kinds[kind], "a\t\n \u2603")
+    assert found[-6:] == ["\t", "\n", " ", "<0xE2>", "<0x98>", "<0x83>"]
+    data = [kinds[kind].bytes_of(i) for i in kinds[kind].encode("\n\u2603")]
+    assert data[-4:] == [b"\n", b"\xe2", b"\x98", b"\x83"]
+
+
+@pytest.mark.parametrize("kind", ["llama", "llama_metaspace", "unigram"])
+def test_a_space_that_is_not_in_the_text_is_shown_and_has_no_place(kinds, kind):
+    tokenizer = kinds[kind]
+    own = tokenizer.encoded("the").own
+    assert pieces(tokenizer, "the")[0][0] == " "
+    assert tokenizer.places("the")[0][0] == 0
+    assert tokenizer.decode(own) == "the"
+    assert tokenizer.decode(own, goes_on=True) == " the"
+    assert tokenizer.tokens(own)[-1].end == 3
+
+
+def test_the_end_of_a_word_is_a_space_if_another_follows(kinds):
+    assert pieces(kinds["gpt1"], "the cat") == ["the ", "cat "]
+    assert kinds["gpt1"].places("the cat") == [(0, 4), (4, 7)]
+
+
+def test_places_in_a_text_that_does_not_come_back(kinds):
+    assert kinds["gpt1"].places("\u00c9cole, Lily") == [(0, 6), (6, 7), (8, 12)]
+    assert kinds["word_level"].places(" \u00e9  the") == [(1, 3), (5, 8)]
+
+
+def test_added_tokens_beside_the_vocabulary():
+    inner = byte_level()
+    inner.add_tokens(["  ", "\u2581x"])
+    tokenizer = Tokenizer(inner)
+    own = tokenizer.encode("a  b\u2581x")
+    assert tokenizer.decode(own) == "a  b\u2581x"
+    assert [token.special for token in tokenizer.tokens(own)] == [False] * 4
+    assert tokenizer.size == inner.get_vocab_size()
+    assert tokenizer.text_of(tokenizer.size) == f"<id {tokenizer.size}>"
+
+
+# BOS and EOS
+
+
+def test_bos_comes_once_or_not_at_all():
+    tokenizer = Tokenizer(llama(), bos_id=1, eos_id=2)
+    own = tokenizer.encoded("the").own
+    for bos, ids in ((None, [1, *own]), (True, [1, *own]), (False, own)):
+        assert tokenizer.encode("the", bos=bos) == ids
+        assert tokenizer.encoded("the", bos=bos) == Encoded(ids, int(bos is not False), 0)
+    assert (tokenizer.adds_bos, tokenizer.adds_eos) == (True, False)
+
+
+def test_bos_before_a_text_whose_tokenizer_puts_nothing_there():
+    inner = byte_level()
+    end = inner.token_to_id("<|endoftext|>")
+    tokenizer = Tokenizer(inner, bos_id=end, eos_id=end)
+    plain = tokenizer.encode("the")
+    assert tokenizer.encoded("the", bos=True) == Encoded([end, *plain], 1, 0)
+    assert tokenizer.encode("the", bos=False) == plain
+    written = tokenizer.encoded("<|endoftext|>the", bos=True)
+    assert written == Encoded([end, *plain], 0, 0)
+    assert (tokenizer.adds_bos, tokenizer.adds_eos) == (False, False)
+
+
+def test_what_stands_after_a_text_stays():
+    tokenizer = Tokenizer(KINDS["unigram"](), bos_id=1, eos_id=0)
+    assert tokenizer.encoded("the", bos=False).appended == 1
+    assert tokenizer.encoded("the", bos=True)[1:] == (1, 1)
+    assert (tokenizer.adds_bos, tokenizer.adds_eos) == (False, True)
+
+
+def test_without_a_bos_token_none_can_be_put():
+    tokenizer = Tokenizer(word_level())
+    with pytest.raises(UsageError, match="this model names no BOS token"):
+        tokenizer.encode("the", bos=True)
+    assert tokenizer.encode("the", bos=False) == tokenizer.encode("the")
+    assert (tokenizer.adds_bos, tokenizer.adds_eos) == (False, False)
+
+
+# What became of a text
+
+
+@pytest.mark.parametrize(
+    ("text", "back", "told"),
+    [
+        ("\u00c9cole", "ecole", "at character 0, '\u00c9' became 'e'"),
+        ("the  cat", "the cat", "at character 4, ' ' was left out"),
+        (" a", "a", "at character 0, ' ' was left out"),
+        ("a\n", "a", "at character 1, '\\n' was left out"),
+        ("\ufb01ne", "fine", "at character 0, '\ufb01' became 'fi'"),
+        ("the horse eats", "the <unk> eats", "at character 4, 'horse' became '<unk>'"),
+        ("play, he", "play , he", "at character 4, ' ' was put in"),
+        ("x" * 99 + "A b", "x" * 99 + "a b", "at character 99, 'A' became 'a'"),
+        ("", "x", "at character 0, 'x' was put in"),
+        ("a " + "b" * 50, "a ", f"at character 2, '{'b' * 20}...' was left out"),
+        ("same", "same", "its bytes changed"),
+    ],
+    ids=ascii,
+)
+def test_the_first_change_is_told(text, back, told):
+    assert first_change(text, back) == told
+
+
+@given(any_text, any_text)
+def test_a_change_is_always_told(text, back):
+    assert (first_change(text, back) == "its bytes changed") == (text == back)
+    assert len(first_change(text, back)) < 600
+
+
+def test_a_change_in_a_long_text_is_found_at_once():
+    text = "x" * 500_000
+    assert first_change(f"{text}A{text}", f"{text}a{text}") == "at character 500000, 'A' became 'a'"

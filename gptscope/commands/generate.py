@@ -78,9 +78,9 @@ def stream(drawn: Iterator[Draw], run: Run) -> int:
     if tokenizer is None:
         raise ModelError("this model has no tokenizer to write with", "--format json gives the ids")
     own = run.ids[run.prepended :]
-    decoder, stopped, n = Decoder(tokenizer, goes_on=bool(own)), None, 0
+    decoder, stopped, n = Decoder(tokenizer), None, 0
     tell(fed(run.about["model"], run.about["input"]))
-    emit(visible(tokenizer.decode(own), keep="\n"))
+    emit(visible("".join(map(decoder.feed, own)), keep="\n"))
     try:
         for n, draw in enumerate(drawn, 1):  # noqa: B007 - counted for whoever called
             stopped = draw.stopped
@@ -135,4 +135,5 @@ def new_text(run: Run, ids: list[int]) -> str | None:
     tokenizer = run.model.tokenizer
     if tokenizer is None:
         return None
-    return tokenizer.decode([i for i in ids if i not in run.model.end_ids])
+    new = [i for i in ids if i not in run.model.end_ids]
+    return tokenizer.decode(new, goes_on=len(run.ids) > run.prepended)

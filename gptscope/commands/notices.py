@@ -8,7 +8,10 @@ from gptscope.commands.output import tell
 from gptscope.glyphs import visible
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gptscope.model.weights import Model
+    from gptscope.tokens import Tokenizer
 
 NAMED = 8  # characters in a warning
 
@@ -36,6 +39,24 @@ def as_trained(text: str, model: Model, name: str) -> str:
         named = ", ".join(map(numbered, unseen[:NAMED]))
         tell(visible(f"warning: {model.name} never saw: {named}{more}"))
     return mapped.text
+
+
+def tell_change(tokenizer: Tokenizer, text: str, own: Sequence[int]) -> None:
+    """Say on standard error that the model does not read the text as it is, where that is so."""
+    change = changed(tokenizer, text, own)
+    if change is not None:
+        tell(visible(f"warning: {change}"))
+
+
+def changed(tokenizer: Tokenizer, text: str, own: Sequence[int]) -> str | None:
+    """How a text is not what its own tokens give back; nothing, where it is byte for byte."""
+    from gptscope.tokens import first_change
+
+    back = tokenizer.joined(own)
+    if back == text.encode():
+        return None
+    change = first_change(text, back.decode(errors="show_byte"))
+    return f"the text does not come back from its tokens: {change}"
 
 
 def numbered(char: str) -> str:

@@ -47,6 +47,14 @@ class Source:
     ids: Annotated[str | None, typer.Option(help="Token ids in place of a text: 643,414,266.")] = (
         None
     )
+    bos: Annotated[
+        bool | None,
+        typer.Option(
+            "--bos/--no-bos",
+            help="Begin with the BOS token, or without; else as the tokenizer's own rules do.",
+            show_default=False,
+        ),
+    ] = None
     model: ModelName = "tiny"
     dtype: Annotated[str, typer.Option(help="Compute in float32, or in float64 for a check.")] = (
         "float32"

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gptscope.commands.options import Source
+    from gptscope.model.weights import Model
 
 LONGEST = 1_000_000  # bytes of a text: a long novel, whose tokens are listed in seconds
 
@@ -35,6 +36,23 @@ def read_text(source: Source) -> str:
             hint="a part of it shows as much: head -c 1000 FILE | gptscope ... --file -",
         )
     return text
+
+
+def begun(model: Model, ids: tuple[int, ...], *, bos: bool | None) -> tuple[tuple[int, ...], int]:
+    """Ids that were given, with the BOS token before them if that is asked for, and how many it is.
+
+    Raises:
+        UsageError: there is no BOS token, or nothing at all to begin with.
+    """
+    from gptscope.engine.ids import in_vocabulary
+
+    if bos is False and not ids:
+        raise UsageError("with --no-bos there is nothing to begin with: give a text")
+    if not bos or (ids and ids[0] == model.bos_id):
+        return ids, 0
+    if model.bos_id is None:
+        raise UsageError("--bos cannot be met: this model names no BOS token")
+    return tuple(in_vocabulary(model.spec, (model.bos_id, *ids)).tolist()), 1
 
 
 def bytes_of(file: Path) -> bytes:

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from gptscope.commands.notices import as_trained
+from gptscope.commands.notices import as_trained, tell_change
 from gptscope.commands.output import tell
-from gptscope.commands.reading import read_text
+from gptscope.commands.reading import begun, read_text
 from gptscope.errors import UsageError
 from gptscope.glyphs import visible
 from gptscope.tokens import Token, check_unicode
@@ -104,14 +104,16 @@ def fed(model: Model, source: Source, *, may_be_empty: bool) -> Run:
         UsageError: the text is empty, or is not one.
     """
     if source.ids is not None:
-        return Run(model, parse_ids(source.ids, model), None)
+        ids, prepended = begun(model, parse_ids(source.ids, model), bos=source.bos)
+        return Run(model, ids, None, prepended)
     text = read_text(source)
     if not text and may_be_empty:
-        return Run(model, (), None)
+        ids, prepended = begun(model, (), bos=source.bos)
+        return Run(model, ids, None, prepended)
     if not text:
         raise UsageError("the text is empty: there is no token to look at")
     check_unicode(text)
-    return encoded(model, as_trained(text, model, source.model))
+    return encoded(model, as_trained(text, model, source.model), bos=source.bos)
 
 
 @contextmanager
@@ -143,28 +145,29 @@ def with_example(source: Source) -> Source:
     return replace(source, text=text)
 
 
-def encoded(model: Model, text: str) -> Run:
-    """The text as tokens, and how many the tokenizer put around it.
+def encoded(model: Model, text: str, *, bos: bool | None = None) -> Run:
+    """The text as tokens, and how many stand around it: what its own rules put there, or --bos.
 
     Raises:
         UsageError: the tokenizer is another model's, and makes ids that this one does not have.
     """
     if model.tokenizer is None:
         raise UsageError(
-            "this model has no tokenizer.json, so it cannot read a text",
+            f"{model.no_tokenizer}, so it cannot read a text",
             hint="give token ids: --ids 643,414,266",
         )
-    made = model.tokenizer.encoded(text)
+    made = model.tokenizer.encoded(text, bos=bos)
+    tell_change(model.tokenizer, text, made.own)
     if model.tokenizer.size > model.spec.n_vocab:
         tell(
-            f"warning: tokenizer.json has {model.tokenizer.size:,} tokens, and this model "
+            f"warning: {model.tokenizer.file} has {model.tokenizer.size:,} tokens, and this model "
             f"{model.spec.n_vocab:,}: it may be that of another model"
         )
     outside = next((i for i in made.ids if i >= model.spec.n_vocab), None)
     if outside is not None:
         piece = model.tokenizer.text_of(outside)
         raise UsageError(
-            f"tokenizer.json makes the token id {outside} of {piece!r}, "
+            f"{model.tokenizer.file} makes the token id {outside} of {piece!r}, "
             f"and this model has ids 0 to {model.spec.n_vocab - 1}",
             hint="the tokenizer may be that of another model",
         )

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from gptscope.errors import UsageError
 from gptscope.glyphs import UNSAFE, token_glyphs, visible
 from gptscope.model.shipped import shipped_folders
-from gptscope.tokens import Decoder, load_tokenizer
+from gptscope.model.tokenizer_files import load_tokenizer
+from gptscope.tokens import Decoder
 
 LONGEST = 120
 PIECES = [
@@ -25,7 +26,7 @@ WORDS = ["the", "cat", "dog", "eats", "sees", "and", "horse", "fish"]
 @contextmanager
 def tokenizers_of():
     """The shipped tokenizers: bytes, and whole words."""
-    yield [load_tokenizer(shipped_folders()[name] / "tokenizer.json") for name in ("tiny", "toy")]
+    yield [load_tokenizer(shipped_folders()[name]) for name in ("tiny", "toy")]
 
 
 def cases(seed, count, found):

@@ -12,7 +12,7 @@ from unittest import mock
 import numpy as np
 
 from gptscope import app
-from gptscope.tokens import load_tokenizer
+from gptscope.model.tokenizer_files import load_tokenizer
 
 SENTENCE = "Lily wanted to play with her"
 # What a terminal, a locale or a user may have set, and what would change the output.

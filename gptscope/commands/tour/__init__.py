@@ -100,12 +100,13 @@ def setup(source: Source, run: Run) -> str:
     """The lines of Python that load this model and run it on this text."""
     dtype = "" if source.dtype == "float32" else f", {source.dtype!r}"
     modules, ids = "gptscope", str(list(run.ids))
+    bos = "" if source.bos is None else f", bos={source.bos}"
     if source.file is not None and str(source.file) != "-" and read_text(source) == run.text:
         modules = "gptscope, pathlib"
         ids = f"model.tokenizer.encode(\n    pathlib.Path({str(source.file)!r})\n"
-        ids += "    .read_bytes().decode()\n)"
+        ids += f"    .read_bytes().decode(){bos}\n)"
     elif run.text is not None:
-        ids = f"model.tokenizer.encode({literal(run.text)})"
+        ids = f"model.tokenizer.encode({literal(run.text)}{bos})"
     return "\n".join(
         (
             f"import {modules}",
