@@ -15,7 +15,14 @@ import gptscope
 from gptscope.errors import GptscopeError, ModelError, NotFiniteWarning
 from gptscope.model.shipped import shipped_folders
 from tests.helpers.cli import on_text, refused, run_cli, text_commands
-from tests.helpers.folders import bf16_bits, changed_copy, config_of, tensors_of, write_model
+from tests.helpers.folders import (
+    bf16_bits,
+    changed_copy,
+    config_of,
+    tensors_of,
+    write_model,
+    write_shards,
+)
 
 LFS = (
     b"version https://git-lfs.github.com/spec/v1\n"
@@ -94,9 +101,9 @@ WEIGHTS = {
         with_entry(dtype="Q5"),
         "tensor x of .* is stored as Q5, which is not supp",
     ),
-    "F8": (
-        with_entry(dtype="F8_E4M3"),
-        "tensor x of .* is stored as F8_E4M3, which is not supported",
+    "F8 of scales": (
+        with_entry(dtype="F8_E8M0"),
+        "tensor x of .* is stored as F8_E8M0, which is not supported",
     ),
     "no shape": (with_entry(shape=None), "tensor x of .* has the shape None, which is not a list"),
     "a negative size": (
@@ -502,16 +509,18 @@ def test_an_index_that_names_an_absent_shard(tmp_path):
         gptscope.load(tmp_path)
 
 
-@pytest.mark.parametrize("by_name", [True, False])
-def test_weights_in_several_files_are_not_supported_yet(tmp_path, by_name):
-    for name in "ab":
-        (tmp_path / f"{name}.safetensors").write_bytes(b"")
-    path = index(tmp_path, x="a.safetensors", y="b.safetensors")
-    with pytest.raises(
-        ModelError, match="the weights lie in 2 files, which is not supported yet"
-    ) as f:
-        gptscope.load(path if by_name else tmp_path)
-    assert "max_shard_size" in f.value.hint
+@pytest.mark.parametrize("named", ["folder", "index", "shard"])
+@pytest.mark.parametrize("has_index", [True, False])
+def test_weights_in_several_files(tmp_path, named, has_index):
+    stored, config = tensors_of("gpt2"), config_of("gpt2")
+    whole = gptscope.load(write_model(tmp_path / "whole", stored, config))
+    path = write_shards(tmp_path / "parts", stored, config, 3, index=has_index)
+    inside = {"index": "model.safetensors.index.json", "shard": "model-00002-of-00003.safetensors"}
+    if named == "index" and not has_index:
+        return
+    parts = gptscope.load(path / inside.get(named, "."))
+    expected = gptscope.trace(whole, [1, 2, 3]).logits
+    np.testing.assert_array_equal(gptscope.trace(parts, [1, 2, 3]).logits, expected, strict=True)
 
 
 @pytest.mark.parametrize("name", ["../a.safetensors", "/etc/passwd", "a/b.safetensors"])

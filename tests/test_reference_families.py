@@ -98,7 +98,7 @@ def test_transformers_loads_the_folder_and_agrees_in_float32(passed):
 def test_every_row_of_every_value_is_that_of_transformers(passed, dtype):
     name, folder, ids, values = passed
     config = read_config(HERE / name / "config.json")
-    if not any(family.matches(config, ()) for family in FAMILIES):
+    if config.word("model_type", default="") not in FAMILIES:
         pytest.skip("a family that is not there yet")
     trace = gptscope.trace(gptscope.load(folder, dtype=dtype), ids)
     assert set(trace.names()) == set(values)

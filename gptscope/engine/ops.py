@@ -166,6 +166,7 @@ ACTIVATIONS: Mapping[str, Callable[[Array], Array]] = {
     "gelu_python": gelu,
     "gelu_new": gelu_tanh,
     "gelu_fast": partial(gelu_tanh, slope=0.7978845608),  # so rounded where the name comes from
+    "gelu_bloom": partial(gelu_tanh, slope=0.79788456),  # as BLOOM's own code rounds it
     "gelu_accurate": gelu_tanh,
     "gelu_pytorch_tanh": gelu_tanh,
     "gelu_python_tanh": gelu_tanh,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,26 +21,9 @@ if TYPE_CHECKING:
     import tokenizers
 
     from gptscope.model.header import Entry
+    from gptscope.model.weights import Table
 
 Array = NDArray[Any]
-
-
-class Table(Protocol):
-    """A tensor of a file; rows are read, and expanded where they are packed, when asked for."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Its sizes."""
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """How its numbers are handed out."""
-
-    def __getitem__(self, index: Any, /) -> Array:  # noqa: ANN401
-        """Some rows: a number, a slice, or an array of numbers."""
-
-    def __array__(self, dtype: Any = None, /, *, copy: bool | None = None) -> Array:  # noqa: ANN401
-        """All of it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +73,16 @@ def open_safetensors(path: Path) -> Checkpoint:
         arrays = {name: _view(mapped, entry) for name, entry in header.entries.items()}
     except (SafetensorError, OSError, ValueError) as fault:
         raise ModelError(f"{path} cannot be read as safetensors: {reason(fault)}") from fault
-    return Checkpoint(path, arrays, header.metadata, (path,))
+    return Checkpoint(path, arrays, header.metadata, (path,), _config(header.metadata))
+
+
+def _config(metadata: Mapping[str, str]) -> Mapping[str, Any] | None:
+    """What transformer-visualized writes there: a config.json as one of the strings."""
+    try:
+        values = json.loads(metadata.get("config", "null"))
+    except (ValueError, RecursionError):
+        return None
+    return values if isinstance(values, dict) else None
 
 
 def _view(mapped: NDArray[np.uint8], entry: Entry) -> Array:

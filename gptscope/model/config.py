@@ -12,28 +12,41 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LARGEST = 1 << 31  # above every size and id of a model
+MOST_LAYERS = 10_000
 # Keys that say nothing about the numbers of a pass: history, training, sampling, other heads.
 IGNORED = {
     "_attn_implementation_autoset",
     "_name_or_path",
     "_num_labels",
+    "activation_dropout",
     "architectures",
+    "attention_dropout",
+    "attention_probs_dropout_prob",
     "auto_map",
     "attn_pdrop",
     "bos_token_id",
+    "cache_implementation",
     "chunk_size_feed_forward",
+    "classifier_dropout",
     "diversity_penalty",
     "do_sample",
     "dropout",
     "dtype",
     "embd_pdrop",
+    "embed_dropout",
+    "embedding_dropout",
     "eos_token_id",
     "finetuning_task",
     "gradient_checkpointing",
+    "hidden_dropout",
+    "hidden_dropout_prob",
     "id2label",
+    "init_std",
     "initializer_range",
+    "is_decoder",
     "keys_to_ignore_at_inference",
     "label2id",
+    "layerdrop",
     "length_penalty",
     "max_length",
     "min_length",
@@ -50,9 +63,12 @@ IGNORED = {
     "pad_token_id",
     "predict_special_tokens",
     "prefix",
+    "pretraining_tp",
     "problem_type",
     "repetition_penalty",
+    "resid_dropout",
     "resid_pdrop",
+    "residual_dropout",
     "return_dict",
     "summary_activation",
     "summary_first_dropout",
@@ -66,8 +82,10 @@ IGNORED = {
     "top_p",
     "torch_dtype",
     "torchscript",
+    "transformers.js_config",
     "transformers_version",
     "typical_p",
+    "unk_token_id",
     "use_bfloat16",
     "use_cache",
 }
@@ -85,6 +103,10 @@ class Config:
         """Whether the key is there and not null."""
         return self._values.get(key) is not None
 
+    def assume(self, **defaults: Any) -> None:  # noqa: ANN401
+        """What a family means where its config leaves a key out; null is not left out."""
+        self._values = defaults | self._values
+
     def says(self, key: str, value: object) -> bool:
         """Whether the key has this value."""
         return bool(self._values.get(key) == value)
@@ -96,6 +118,13 @@ class Config:
             raise self._not(keys[0], value, "a whole number above 0")
         if value >= LARGEST:
             raise self._not(keys[0], value, f"below {LARGEST:,}, as every size of a model is")
+        return value
+
+    def layers(self, *keys: str, default: int | None = None) -> int:
+        """The number of blocks: a list with an entry for each must fit into memory."""
+        value = self.whole(*keys, default=default)
+        if value > MOST_LAYERS:
+            raise self._not(keys[0], value, f"at most {MOST_LAYERS:,}")
         return value
 
     def number(self, *keys: str, default: float | None = None) -> float:
@@ -127,6 +156,16 @@ class Config:
             raise self._not(key, value, f"{n} words, one for each layer")
         return tuple(value)
 
+    def flags(self, key: str, n: int) -> tuple[bool, ...] | None:
+        """So many times true or false, also written 1 or 0; None where they are not said."""
+        self.ask(key)
+        value = self._values.get(key)
+        if value is None:
+            return None
+        if not isinstance(value, list) or len(value) != n or any(v not in (0, 1) for v in value):
+            raise self._not(key, value, f"{n} times true or false, one for each layer")
+        return tuple(map(bool, value))
+
     def section(self, key: str) -> Config:
         """The settings under a key, which are accounted for as well; none where it is not said."""
         value = self._first((key,), {})
@@ -135,6 +174,10 @@ class Config:
         if key not in self._sections:
             self._sections[key] = Config(value, f"{key} of {self.source}")
         return self._sections[key]
+
+    def anything(self, key: str, default: Any) -> Any:  # noqa: ANN401
+        """What a key says, of whatever kind: who asks must check it."""
+        return self._first((key,), default)
 
     def ask(self, *keys: str) -> None:
         """These keys are understood, whatever they say."""

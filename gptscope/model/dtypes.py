@@ -43,14 +43,17 @@ def widen(array: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
     """
     if array.dtype.names is not None:
         array = _read(array)
-    return array.astype(np.promote_types(array.dtype, dtype), copy=False)
+    with np.errstate(invalid="ignore"):  # a NaN may be a signalling one
+        return array.astype(np.promote_types(array.dtype, dtype), copy=False)
 
 
 def _read(array: NDArray[Any]) -> NDArray[np.float32]:
-    bits = array[array.dtype.names[0]]
     if array.dtype == BF16:  # the upper half of a float32; one pass without a second array
-        return np.left_shift(bits, 16, dtype=np.uint32).view(np.float32)
-    return _float8(array.dtype)[bits]
+        bits: NDArray[np.uint32] = np.left_shift(array["bf16"], 16, dtype=np.uint32)
+        return bits.view(np.float32)
+    byte: NDArray[np.uint8] = array["f8_e5m2" if array.dtype == F8_E5M2 else "f8_e4m3"]
+    found: NDArray[np.float32] = _float8(array.dtype)[byte]
+    return found
 
 
 @cache

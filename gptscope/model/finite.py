@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from gptscope.model.checkpoint import Table
+    from gptscope.model.weights import Table
 
 AT_ONCE = 1 << 18  # numbers: what is looked at together stays in the cache
 BF16_INFINITE = 0xFF00  # all bits of the exponent, the sign shifted out

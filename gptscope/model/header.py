@@ -122,7 +122,7 @@ def check_start(path: Path, start: bytes, size: int) -> None:
     Raises:
         ModelError: it is a pickle, or too short for anything.
     """
-    if start.startswith(PICKLES):
+    if start.startswith(PICKLES) and int.from_bytes(start, "little") > size:
         why = "it begins like a PyTorch file, which may run code when it is opened"
         raise unreadable(path, why)
     if size < PREFIX:

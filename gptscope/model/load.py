@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,20 +13,23 @@ import numpy as np
 from gptscope.errors import ModelError, UsageError
 from gptscope.model.checkpoint import Checkpoint, open_checkpoint
 from gptscope.model.config import Config, read_config
-from gptscope.model.families import FAMILIES
-from gptscope.model.files import refuse_pointer
-from gptscope.model.find import WEIGHTS, find_weights
+from gptscope.model.families import FAMILIES, UNNAMED, experts, family
+from gptscope.model.find import INDEX, WEIGHTS, find_weights
+from gptscope.model.hub import repo_at
 from gptscope.model.params import count_tensors
+from gptscope.model.sharded import is_shard
 from gptscope.model.shipped import shipped_folders
 from gptscope.model.tensors import Tensors
-from gptscope.tokens import load_tokenizer
+from gptscope.model.tokenizer_files import load_tokenizer
 
 if TYPE_CHECKING:
     from types import ModuleType
 
     from gptscope.model.weights import Model
+    from gptscope.tokens import Tokenizer
 
 FLOATS = ("float32", "float64")
+COMPLETE = (".gguf", ".bin")  # files that say all of a model, whatever lies beside them
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,16 +61,33 @@ def open_model(name: str | Path, dtype: str = "float32") -> Opened:
     file = find_weights(name)
     checkpoint = open_checkpoint(file)
     config = find_config(file.parent, checkpoint)
-    family = find_family(config, checkpoint)
+    kind = find_family(config, checkpoint)
     computed = widest(np.dtype(dtype), checkpoint)
-    tensors = Tensors(checkpoint, family.rename, computed)
-    stored = family.build(config, tensors)
+    tensors = Tensors(checkpoint, kind.rename, computed)
+    stored = kind.build(config, tensors)
     tensors.finish()
     model = finish(stored, computed, config)
-    refuse_pointer(file.parent / "tokenizer.json")
-    tokenizer = load_tokenizer(file.parent / "tokenizer.json")
-    model = replace(model, name=label(name, file), tokenizer=tokenizer)
-    return Opened(model, config, checkpoint, tensors)
+    model = with_tokenizer(model, checkpoint, file.parent)
+    return Opened(replace(model, name=label(name, file)), config, checkpoint, tensors)
+
+
+def with_tokenizer(model: Model, checkpoint: Checkpoint, folder: Path) -> Model:
+    """The model with its tokenizer, whose BOS and EOS count where the config names none.
+
+    Raises:
+        ModelError: there is a tokenizer.json, or what stands for it, that cannot be understood.
+    """
+    try:
+        tokenizer = find_tokenizer(folder, checkpoint, model)
+    except ModelError as fault:
+        if checkpoint.make_tokenizer is None:
+            raise
+        return replace(model, no_tokenizer=fault.message)  # token ids can be read all the same
+    if tokenizer is None:
+        return model
+    eos = () if tokenizer.eos_id is None else (tokenizer.eos_id,)
+    end_ids = model.end_ids or eos
+    return replace(model, tokenizer=tokenizer, bos_id=tokenizer.bos_id, end_ids=end_ids)
 
 
 def widest(dtype: np.dtype[Any], checkpoint: Checkpoint) -> np.dtype[Any]:
@@ -80,40 +100,59 @@ def label(name: str | Path, file: Path) -> str:
     """What a model is called: its shipped name, its folder, or its file if that is named."""
     if str(name) in shipped_folders():
         return str(name)
+    repo = repo_at(file.parent)
+    if repo is not None:
+        return repo.name
     folder = Path(os.path.abspath(file)).parent  # noqa: PTH100 - a link keeps its own place
-    return folder.name if file.name == WEIGHTS else file.stem
+    whole = file.name in {WEIGHTS, INDEX} or is_shard(file.name)
+    return folder.name if whole else file.stem
 
 
 def find_config(folder: Path, checkpoint: Checkpoint) -> Config:
-    """The config.json beside the weights, or the config in their metadata.
+    """What the file says of itself, the config.json beside it, or the config in its metadata.
 
     Raises:
-        ModelError: there is neither.
+        ModelError: there is none.
     """
     path = folder / "config.json"
-    if os.path.lexists(path):
-        return read_config(path)
-    try:
-        values = json.loads(checkpoint.metadata.get("config", "null"))
-    except (ValueError, RecursionError):
-        values = None
-    if not isinstance(values, dict):
-        raise ModelError(f"{path} is missing, and the weights carry no config of their own")
-    return Config(values, checkpoint.path.name)
+    if checkpoint.path.suffix in COMPLETE or not os.path.lexists(path):
+        if checkpoint.config is None:
+            raise ModelError(f"{path} is missing, and the weights carry no config of their own")
+        return Config(dict(checkpoint.config), checkpoint.path.name)
+    return read_config(path)
 
 
 def find_family(config: Config, checkpoint: Checkpoint) -> ModuleType:
-    """The family that the config or the names of the tensors speak of.
+    """The family that the config or, where it names none, the names of the tensors speak of.
 
     Raises:
         ModelError: none does.
     """
-    for family in FAMILIES:
-        if family.matches(config, {family.rename(name) for name in checkpoint.arrays}):
-            return family
-    known = ", ".join(family.__name__.rpartition(".")[2] for family in FAMILIES)
+    experts.refuse(config, checkpoint.arrays)
     kind = config.word("model_type", default="not named")
+    if kind in FAMILIES:
+        return family(FAMILIES[kind])
+    names = lru_cache(lambda rename: {rename(name) for name in checkpoint.arrays})
+    for module in map(family, UNNAMED):
+        if module.matches(config, names(module.rename)):
+            return module
+    known = ", ".join(FAMILIES)
     raise ModelError(f"the model type is {kind}, and the families understood are: {known}")
+
+
+def find_tokenizer(folder: Path, checkpoint: Checkpoint, model: Model) -> Tokenizer | None:
+    """The tokenizer that the weights carry, or that lies beside them.
+
+    Raises:
+        ModelError: it cannot be read or understood.
+    """
+    if checkpoint.make_tokenizer is None:
+        return load_tokenizer(folder, model.bos_id)
+    from gptscope.tokens import Tokenizer  # noqa: PLC0415 - the library, where it is needed
+
+    eos = model.end_ids[0] if model.end_ids else None
+    made = checkpoint.make_tokenizer()
+    return Tokenizer(made, bos_id=model.bos_id, eos_id=eos, file=checkpoint.path.name)
 
 
 def finish(stored: Model, dtype: np.dtype[Any], config: Config) -> Model:

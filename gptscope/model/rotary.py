@@ -7,7 +7,7 @@ Su et al. 2021, "RoFormer", section 3.2.2, for the speeds. Configs say what chan
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gptscope.errors import ModelError
@@ -76,7 +76,11 @@ def turning(
     if rule is None:
         known = ", ".join(RULES)
         raise ModelError(f"{settings.source}: the rope_type {kind!r} is not one of: {known}")
-    return rule(Rope(config, settings, dims, base, said_length(config)))
+    turned = rule(Rope(config, settings, dims, base, said_length(config)))
+    if not config.has("rope_factors"):  # a list for the pairs, as GGUF keeps it
+        return turned
+    factors = config.numbers("rope_factors", dims // 2)
+    return replace(turned, speeds=tuple(s / f for s, f in zip(turned.speeds, factors, strict=True)))
 
 
 def rope_settings(config: Config, layers: str | None) -> Config:

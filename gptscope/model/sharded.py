@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gptscope.errors import ModelError
-from gptscope.model.checkpoint import Checkpoint, Table, open_safetensors
+from gptscope.model.checkpoint import Checkpoint, open_safetensors
 from gptscope.model.files import read_json, reason, short
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+    from gptscope.model.weights import Table
 
 SHARD = re.compile(r"(?P<start>.*)-(?P<number>\d{5})-of-(?P<count>\d{5})\.safetensors")
 MOST = 10_000  # files
@@ -51,6 +53,8 @@ def read_places(index: Path) -> Mapping[str, str]:
     if not isinstance(places, dict) or not all(isinstance(n, str) for n in places.values()):
         raise ModelError(f"{index} has no weight_map that names a file for each tensor")
     names = sorted(set(places.values()))
+    if not names:
+        raise ModelError(f"{index} names no file")
     outside = [name for name in names if Path(name).name != name]
     if outside:
         raise ModelError(f"{index} names {short(outside[0])}, which lies in another folder")
@@ -67,6 +71,16 @@ def is_shard(name: str) -> bool:
     return found is not None and int(found["count"]) > 1
 
 
+def first_of_sets(names: Iterable[str]) -> list[str]:
+    """Of each set of files, the name that comes first."""
+    found: dict[tuple[str, str], str] = {}
+    for name in sorted(names):
+        match = SHARD.fullmatch(name)
+        if match is not None:
+            found.setdefault((match["start"], match["count"]), name)
+    return list(found.values())
+
+
 def open_set(shard: Path) -> Checkpoint:
     """Map all files of the set that one of them belongs to; their names say how many there are.
 
@@ -74,15 +88,16 @@ def open_set(shard: Path) -> Checkpoint:
         ModelError: one of them is not there, or is broken, or two hold the same tensor.
     """
     found = SHARD.fullmatch(shard.name)
-    if found is None or int(found["count"]) > MOST:
-        raise ModelError(f"{shard} is not called as one file of several")
-    start, count = found["start"], int(found["count"])
+    start, count = (found["start"], int(found["count"])) if found else ("", 0)
+    if not 0 < count <= MOST:
+        raise ModelError(f"{shard} is one of {count} files, more than are opened together")
     names = [f"{start}-{i:05}-of-{count:05}.safetensors" for i in range(1, count + 1)]
     there = names_in(shard.parent)
     missing = [name for name in names if name not in there]
     if missing:
-        why = f"{len(missing)} of the {count} files are not there, the first is"
-        raise ModelError(f"{shard} is one of {count} files: {why} {short(missing[0])}")
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        others = f"{short(missing[0])}{more} of them not there"
+        raise ModelError(f"{shard} is one of {count} files, with {others}")
     return join(shard, [open_safetensors(shard.parent / name) for name in names])
 
 
@@ -95,6 +110,7 @@ def join(path: Path, parts: Iterable[Checkpoint]) -> Checkpoint:
     arrays: dict[str, Table] = {}
     metadata: dict[str, str] = {}
     homes: dict[str, Path] = {}
+    config = None
     for part in parts:
         for name in part.arrays:
             if name in homes:
@@ -103,7 +119,8 @@ def join(path: Path, parts: Iterable[Checkpoint]) -> Checkpoint:
             homes[name] = part.path
         arrays |= part.arrays
         metadata |= part.metadata
-    return Checkpoint(path, arrays, metadata, tuple(dict.fromkeys(homes.values())))
+        config = config or part.config
+    return Checkpoint(path, arrays, metadata, tuple(dict.fromkeys(homes.values())), config)
 
 
 def names_in(folder: Path) -> set[str]:

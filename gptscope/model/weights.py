@@ -129,6 +129,7 @@ class Model:
     bos_id: int | None = None
     end_ids: tuple[int, ...] = ()
     tokenizer: Tokenizer | None = field(default=None, repr=False)
+    no_tokenizer: str = "this model has no tokenizer.json"  # why, where it has none
 
     @property
     def unembedding(self) -> Array:
@@ -205,8 +206,8 @@ def tables(part: object) -> Iterator[Table]:
     if isinstance(part, tuple | list):
         for one in part:
             yield from tables(one)
+    elif hasattr(part, "shape"):
+        yield cast("Table", part)
     elif is_dataclass(part):
         for f in fields(part):
             yield from tables(getattr(part, f.name))
-    elif hasattr(part, "shape"):
-        yield cast("Table", part)

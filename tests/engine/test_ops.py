@@ -40,6 +40,7 @@ BY_DEFINITION = {
     "gelu_python": lambda x: x * phi(x),
     "gelu_new": tanh_form,
     "gelu_fast": lambda x: tanh_form(x, 0.7978845608),
+    "gelu_bloom": lambda x: tanh_form(x, 0.79788456),
     "gelu_accurate": tanh_form,
     "gelu_pytorch_tanh": tanh_form,
     "gelu_python_tanh": tanh_form,

@@ -6,10 +6,11 @@ import pytest
 
 from gptscope.errors import ModelError
 from gptscope.model.checkpoint import open_checkpoint
-from gptscope.model.dtypes import BF16
+from gptscope.model.dtypes import BF16, DTYPES, widen
 from gptscope.model.tensors import Tensors
 from tests.helpers.folders import safetensors_bytes
 
+FLOAT32 = np.dtype("float32")
 # One tensor of two numbers, byte for byte.
 LITERAL = (
     b'\x40\0\0\0\0\0\0\0{"a":{"dtype":"F32","shape":[2,1],"data_offsets":[0,8]}}        '
@@ -38,7 +39,7 @@ def opened(file, **tensors):
 
 
 def taken(file, rename=str, **tensors):
-    return Tensors(opened(file, **tensors), rename)
+    return Tensors(opened(file, **tensors), rename, FLOAT32)
 
 
 def memory_of(array):
@@ -57,6 +58,8 @@ def test_the_format_byte_for_byte(file):
     assert list(checkpoint.arrays) == ["a"]
     assert checkpoint.metadata == {}
     assert checkpoint.path.name == "model.safetensors"
+    assert checkpoint.files == (checkpoint.path,)
+    assert checkpoint.config is checkpoint.make_tokenizer is None
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "int64", "uint8", "bool"])
@@ -82,6 +85,13 @@ def test_bf16_keeps_its_bits(file):
     assert stored["bf16"].tolist() == [[0x3F80], [0xC000]]
 
 
+@pytest.mark.parametrize(("kind", "bits"), [("F8_E4M3", b"\x38\xc0"), ("F8_E5M2", b"\x3c\xc0")])
+def test_f8_keeps_its_bits(file, kind, bits):
+    stored = open_checkpoint(file(one(kind, bits, [2]))).arrays["x"]
+    assert (stored.dtype, stored.shape) == (DTYPES[kind], (2,))
+    np.testing.assert_array_equal(widen(stored, np.dtype("f4")), np.array([1, -2], "f4"))
+
+
 def test_a_header_of_odd_length(file):
     # The numbers then begin at an address that no number of that size should have.
     x = np.array([1.5, -2.5])
@@ -103,7 +113,18 @@ def test_metadata(file):
     content = safetensors_bytes({"x": np.ones(2)}, {"format": "pt", "config": "{}"})
     checkpoint = open_checkpoint(file(content))
     assert checkpoint.metadata == {"format": "pt", "config": "{}"}
+    assert checkpoint.config == {}
     assert list(checkpoint.arrays) == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("said", "config"),
+    [('{"n_layer": 2}', {"n_layer": 2}), ("[1]", None), ("{", None), ("[" * 100_000, None)],
+    ids=range(4),
+)
+def test_a_config_among_the_metadata(file, said, config):
+    content = safetensors_bytes({"x": np.ones(2)}, {"config": said})
+    assert open_checkpoint(file(content)).config == config
 
 
 def test_numbers_are_mapped_and_read_when_they_are_used(file):
@@ -130,12 +151,8 @@ def test_numbers_are_mapped_and_read_when_they_are_used(file):
         (LITERAL.replace(b"[2,1]", b"[2,2]"), "takes 16 bytes as F32 .* data_offsets give it 8"),
         (b"\xff" * 7 + b"\x7f" + LITERAL[8:], "cannot be read as safetensors"),
         (
-            one("F8_E4M3", b"\0\0", [2]),
-            "tensor x of .* is stored as F8_E4M3, which is not supported",
-        ),
-        (
-            one("F8_E5M2", b"\0\0", [2]),
-            "tensor x of .* is stored as F8_E5M2, which is not supported",
+            one("F8_E8M0", b"\0\0", [2]),
+            "tensor x of .* is stored as F8_E8M0, which is not supported",
         ),
     ],
     ids=lambda value: value.decode("latin1")[-12:] if isinstance(value, bytes) else "",
@@ -158,17 +175,14 @@ def test_a_folder_is_refused(tmp_path):
 # Its tensors, handed out
 
 
-def test_each_tensor_is_taken_once_by_its_new_name(file):
+def test_each_tensor_is_taken_by_its_new_name(file):
     x = np.ones((2, 3), "float32")
     tensors = taken(file, lambda name: name.removeprefix("old."), **{"old.x": x})
     assert "x" in tensors
     assert "old.x" not in tensors
     assert tensors.shape("x") == (2, 3)
     np.testing.assert_array_equal(tensors.take("x", 2, 3), x, strict=True)
-    assert "x" not in tensors
     tensors.finish()
-    with pytest.raises(ModelError, match=r"model\.safetensors lacks the tensor x"):
-        tensors.take("x", 2, 3)
 
 
 @pytest.mark.parametrize("asked", ["take", "shape"])
@@ -196,7 +210,7 @@ def test_integers_where_floats_belong_are_refused(file, dtype):
 
 def test_bf16_is_no_integer(file):
     checkpoint = open_checkpoint(file(one("BF16", b"\x80\x3f\x00\xc0", [2])))
-    assert Tensors(checkpoint, str).take("x", 2).shape == (2,)
+    assert Tensors(checkpoint, str, FLOAT32).take("x", 2).shape == (2,)
 
 
 @pytest.mark.parametrize(("count", "told"), [(1, "a$"), (3, "a, b, c$"), (5, "a, b, c and 2 more")])
@@ -221,5 +235,5 @@ def test_two_names_for_one_tensor_are_refused(file):
 
 
 def test_numbers_survive_as_they_are(file):
-    x = np.array([math.pi, -0.0, 5e-324, np.inf, np.nan])
-    assert taken(file, x=x).take("x", 5).tobytes() == x.tobytes()
+    x = np.array([math.pi, -0.0, 5e-324, 1e308])
+    assert taken(file, x=x).take("x", 4).tobytes() == x.tobytes()

@@ -24,7 +24,7 @@ def test_the_file_is_read_as_utf_8(file):
     found = read_config(file('{"n_layer": 2, "name": "caf\u00e9"}'.encode()))
     assert found.source == "config.json"
     assert found.whole("n_layer") == 2
-    assert found.word("name", "") == "caf\u00e9"
+    assert found.word("name", default="") == "caf\u00e9"
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_flags():
 @pytest.mark.parametrize("value", [3, True, ["gelu"], {}])
 def test_what_is_no_word_is_refused(value):
     with pytest.raises(ModelError, match=r"config\.json: activation is .*, not a word"):
-        config(activation=value).word("activation", "gelu")
+        config(activation=value).word("activation", default="gelu")
 
 
 @pytest.mark.parametrize(("value", "ids"), [(None, ()), (5, (5,)), ([5, 7], (5, 7)), ([], ())])

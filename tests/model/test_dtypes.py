@@ -1,7 +1,9 @@
+import tracemalloc
+
 import numpy as np
 import pytest
 
-from gptscope.model.dtypes import BF16, DTYPES, widen
+from gptscope.model.dtypes import BF16, DTYPES, F8_E4M3, F8_E5M2, widen
 from tests.helpers.folders import bf16_bits
 
 F32, F64 = np.dtype("float32"), np.dtype("float64")
@@ -34,6 +36,57 @@ def test_bf16_by_the_definition(bits, value, dtype):
 def test_every_bf16_is_widened_exactly():
     wide = widen(ALL_16_BITS.view(BF16), F32)
     np.testing.assert_array_equal(wide.view(np.uint32), ALL_16_BITS.astype(np.uint32) << 16)
+
+
+ALL_BYTES = np.arange(256, dtype=np.uint8)
+E4M3 = {0x00: 0.0, 0x38: 1.0, 0xC0: -2.0, 0x01: 2.0**-9, 0x07: 7 * 2.0**-9, 0x08: 2.0**-6}
+E4M3 |= {0x7E: 448.0, 0xFE: -448.0, 0x7F: np.nan, 0xFF: np.nan, 0x78: 256.0}
+E5M2 = {0x00: 0.0, 0x3C: 1.0, 0xC0: -2.0, 0x01: 2.0**-16, 0x03: 3 * 2.0**-16, 0x04: 2.0**-14}
+E5M2 |= {0x7B: 57344.0, 0xFB: -57344.0, 0x7C: np.inf, 0xFC: -np.inf, 0x7D: np.nan, 0xFF: np.nan}
+
+
+@pytest.mark.parametrize("dtype", [F32, F64])
+@pytest.mark.parametrize(("kind", "values"), [(F8_E4M3, E4M3), (F8_E5M2, E5M2)])
+def test_f8_by_the_definition(kind, values, dtype):
+    wide = widen(np.array(list(values), np.uint8).view(kind), dtype)
+    np.testing.assert_array_equal(wide, np.array(list(values.values()), dtype), strict=True)
+
+
+@pytest.mark.parametrize("kind", [F8_E4M3, F8_E5M2])
+def test_minus_zero_stays_it(kind):
+    wide = widen(np.array([0x80], np.uint8).view(kind), F32)
+    assert np.signbit(wide[0])
+    assert wide[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [(F8_E4M3, "float8_e4m3fn"), (F8_E5M2, "float8_e5m2")], ids=str
+)
+def test_every_f8_is_what_pytorch_makes_of_it(kind, name):
+    torch = pytest.importorskip("torch")
+    expected = torch.from_numpy(ALL_BYTES).view(getattr(torch, name)).float().numpy()
+    wide = widen(ALL_BYTES.view(kind), F32)
+    np.testing.assert_array_equal(wide, expected, strict=True)
+    sure = ~np.isnan(expected)
+    np.testing.assert_array_equal(np.signbit(wide)[sure], np.signbit(expected)[sure])
+
+
+@pytest.mark.parametrize("kind", ["BF16", "F16", "F8_E4M3", "F8_E5M2"])
+def test_a_turned_view_widens_into_a_turned_view(kind):
+    stored = np.zeros((6, 4), DTYPES[kind])
+    for dtype in (F32, F64):
+        assert widen(stored.T, dtype).flags.f_contiguous
+        assert widen(stored[:, :3].T, dtype).flags.f_contiguous
+        assert widen(stored, dtype).flags.c_contiguous
+
+
+def test_bf16_takes_no_second_array():
+    stored = np.zeros((1000, 1000), BF16)
+    tracemalloc.start()
+    widen(stored.T, F32)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1.1 * 4 * stored.size
 
 
 def test_every_f16_is_widened_exactly():
@@ -72,7 +125,8 @@ def test_bf16_turns_and_splits_like_any_array():
 
 def test_names_of_floats_and_integers():
     kinds = {name: dtype.kind for name, dtype in DTYPES.items()}
-    assert {name for name, kind in kinds.items() if kind in "fV"} == {"F64", "F32", "F16", "BF16"}
+    floats = {"F64", "F32", "F16", "BF16", "F8_E4M3", "F8_E5M2"}
+    assert {name for name, kind in kinds.items() if kind in "fV"} == floats
     for name, dtype in DTYPES.items():
-        bits = "".join(filter(str.isdigit, name.replace("BF16", "16"))) or "8"
+        bits = "".join(filter(str.isdigit, name.partition("_")[0])) or "8"
         assert dtype.itemsize * 8 == int(bits), name

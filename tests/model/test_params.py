@@ -5,7 +5,8 @@ from gptscope.errors import UsageError
 from gptscope.model.params import Sizes, count, count_tensors, n_params, rule_of_thumb, sizes_of
 from gptscope.model.shipped import shipped_folders
 from tests.helpers.folders import CASES, GOLDEN
-from tests.helpers.micro import micro_model, post_norm
+from tests.helpers.micro import micro_model
+from tests.helpers.variants import post_norm
 
 
 def test_parts_by_hand():

@@ -22,6 +22,13 @@ if TYPE_CHECKING:
     from gptscope.model.weights import Turning
 
 rename = without("model.")
+SIZES = (
+    "hidden_size",
+    "intermediate_size",
+    "num_attention_heads",
+    "num_hidden_layers",
+    "vocab_size",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,19 +47,24 @@ class Layout:
     norm_offset: float = 0.0  # what the file leaves out of every gain
     interleaved: bool = False  # rotary pairs side by side, as (0, 1), (2, 3)
     names: tuple[str, str] = ("input_layernorm", "post_attention_layernorm")  # ln1 and ln2
+    posts: tuple[str, str] | None = None  # ln1_post and ln2_post
+    mlp_names: tuple[str, ...] = ("up_proj", "down_proj", "gate_proj")  # two: without gates
+    head_norms: str = ""  # of queries and keys: "each" head by itself, or "all" at once
 
     def block(self, layer: int) -> Block:
         """One block."""
         name = f"layers.{layer}"
-        ln1, ln2 = (self.norm(f"{name}.{which}") for which in self.names)
-        return Block(ln1, self.attention(f"{name}.self_attn", layer), ln2, self.mlp(f"{name}.mlp"))
+        ln1, ln2, *posts = (self.norm(f"{name}.{n}") for n in self.names + (self.posts or ()))
+        attention = self.attention(f"{name}.self_attn", layer)
+        return Block(ln1, attention, ln2, self.mlp(f"{name}.mlp"), *posts)
 
     def attention(self, name: str, layer: int) -> Attention:
         """Attention, its heads side by side."""
         q, k, v = self.qkv(name)
         turning, s = self.turnings[layer], self.spec
-        if self.interleaved and turning is not None:
-            q, k = (halves(part, s.d_head, 2 * len(turning.speeds)) for part in (q, k))
+        if self.interleaved:
+            n_turned = s.d_head if turning is None else 2 * len(turning.speeds)
+            q, k = (halves(part, s.d_head, n_turned) for part in (q, k))
         return Attention(
             q,
             k,
@@ -60,8 +72,17 @@ class Layout:
             self.linear(f"{name}.o_proj", s.n_heads * s.d_head, s.d_model, bias=self.out_bias),
             self.scale,
             turning,
+            self.head_norm(f"{name}.q_norm", s.n_heads),
+            self.head_norm(f"{name}.k_norm", s.n_kv_heads),
             window=self.windows[layer],
         )
+
+    def head_norm(self, name: str, n_heads: int) -> Norm | None:
+        """The norm of queries or keys, if the family has one."""
+        if not self.head_norms:
+            return None
+        width = self.spec.d_head * (n_heads if self.head_norms == "all" else 1)
+        return norm(self.tensors, name, width, offset=self.norm_offset)
 
     def qkv(self, name: str) -> tuple[Linear, Linear, Linear]:
         """Queries, keys and values."""
@@ -74,13 +95,15 @@ class Layout:
         return q, k, v
 
     def mlp(self, name: str) -> Mlp:
-        """A feed-forward layer with gates."""
-        s, bias = self.spec, self.mlp_bias
-        gate, up = (
-            self.linear(f"{name}.{part}_proj", s.d_model, s.d_ff, bias=bias)
-            for part in ("gate", "up")
+        """A feed-forward layer, most often with gates."""
+        d, f = self.spec.d_model, self.spec.d_ff
+        sizes = ((d, f), (f, d), (d, f))
+        return Mlp(
+            *(
+                self.linear(f"{name}.{part}", *size, bias=self.mlp_bias)
+                for part, size in zip(self.mlp_names, sizes, strict=False)
+            )
         )
-        return Mlp(up, self.linear(f"{name}.down_proj", s.d_ff, s.d_model, bias=bias), gate)
 
     def linear(self, name: str, n_in: int, n_out: int, *, bias: bool) -> Linear:
         """A matrix and its bias."""
@@ -96,8 +119,11 @@ def sizes(config: Config, family: str, **choices: Any) -> Spec:  # noqa: ANN401
     """Sizes and choices, in the words that this layout's configs share.
 
     Raises:
-        ModelError: the heads do not divide the width, or cannot share their keys.
+        ModelError: a size is not said, or the heads do not divide the width, or share their keys.
     """
+    missing = [key for key in SIZES if not config.has(key)]
+    if missing:
+        raise ModelError(f"{config.source} does not say {', '.join(missing)}")
     d, n_heads = config.whole("hidden_size"), config.whole("num_attention_heads")
     kv_heads = config.whole("num_key_value_heads", default=n_heads)
     if not config.has("head_dim") and d % n_heads:
@@ -106,7 +132,7 @@ def sizes(config: Config, family: str, **choices: Any) -> Spec:  # noqa: ANN401
         shared = f"{n_heads} heads cannot share {kv_heads} heads of keys and values evenly"
         raise ModelError(f"{config.source}: {shared}")
     found: dict[str, Any] = {
-        "n_layers": config.whole("num_hidden_layers"),
+        "n_layers": config.layers("num_hidden_layers"),
         "d_head": config.whole("head_dim", default=d // n_heads),
         "d_ff": config.whole("intermediate_size"),
         "n_vocab": config.whole("vocab_size"),
@@ -117,6 +143,20 @@ def sizes(config: Config, family: str, **choices: Any) -> Spec:  # noqa: ANN401
         "positions": "rotary",
     }
     return Spec(family=family, n_heads=n_heads, kv_heads=kv_heads, d_model=d, **(found | choices))
+
+
+def attention_bias(config: Config) -> dict[str, Any]:
+    """Biases of all four matrices of attention, or of none, as the config says."""
+    bias = config.flag("attention_bias", default=False)
+    return {"qkv_bias": bias, "out_bias": bias}
+
+
+def as_llama(config: Config) -> dict[str, Any]:
+    """Biases, and the order of rotary pairs, as configs of Llama say them."""
+    return attention_bias(config) | {
+        "mlp_bias": config.flag("mlp_bias", default=False),
+        "interleaved": config.flag("rope_interleaved", default=False),
+    }
 
 
 def build(
@@ -131,8 +171,8 @@ def build(
     tensors, s = layout.tensors, layout.spec
     token_table = tensors.table("embed_tokens.weight", s.n_vocab, s.d_model)
     output_table, tied = head(config, tensors, token_table, tied=tied)
-    buffers = ("rotary_emb.inv_freq", "self_attn.rotary_emb.inv_freq")  # of old exports
-    tensors.ignore(f"layers.{i}.{name}" for i in range(s.n_layers) for name in buffers)
+    buffer = "rotary_emb.inv_freq"  # of old exports
+    tensors.ignore([buffer, *(f"layers.{i}.self_attn.{buffer}" for i in range(s.n_layers))])
     return Model(
         spec=s,
         token_table=token_table,

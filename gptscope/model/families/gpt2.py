@@ -15,7 +15,7 @@ from gptscope.model.spec import Spec
 from gptscope.model.weights import Attention, Block, Linear, Mlp, Model, Norm
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator
+    from collections.abc import Container
 
     from gptscope.model.config import Config
     from gptscope.model.tensors import Tensors
@@ -57,7 +57,7 @@ def assemble(
     """The model of these choices and positions; after a post-norm block there is no last norm."""
     turned = tensors.shape("h.0.attn.c_attn.weight") == (3 * s.d_model, s.d_model)
     layout = Layout(tensors, s, turned, config.flag("bias", default=True), turning)
-    scales = tuple(score_scales(config, s))
+    scales = score_scales(config, s)
     token_table = tensors.table("wte.weight", s.n_vocab, s.d_model)
     output_table, tied = head(config, tensors, token_table)
     model = Model(
@@ -87,7 +87,7 @@ def spec(config: Config) -> Spec:
     config.flag("reorder_and_upcast_attn", default=False)  # the same numbers, in another order
     return Spec(
         family="gpt2",
-        n_layers=config.whole("n_layer", "nLayers"),
+        n_layers=config.layers("n_layer", "nLayers"),
         n_heads=n_heads,
         d_model=d,
         d_head=d // n_heads,
@@ -104,11 +104,11 @@ def default_activation(config: Config) -> str:
     return "gelu" if config.has("block_size") and config.has("bias") else "gelu_new"
 
 
-def score_scales(config: Config, s: Spec) -> Iterator[float]:
+def score_scales(config: Config, s: Spec) -> list[float]:
     """What each layer's scores are multiplied by."""
     scale = s.d_head**-0.5 if config.flag("scale_attn_weights", default=True) else 1.0
     by_layer = config.flag("scale_attn_by_inverse_layer_idx", default=False)
-    yield from (scale / (layer + 1) if by_layer else scale for layer in range(s.n_layers))
+    return [scale / (layer + 1) if by_layer else scale for layer in range(s.n_layers)]
 
 
 def head(config: Config, tensors: Tensors, token_table: Table) -> tuple[Table, bool]:

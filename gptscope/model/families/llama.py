@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gptscope.model.families import decoder
+from gptscope.model.families.parts import found
 from gptscope.model.rotary import turning
 
 if TYPE_CHECKING:
@@ -17,15 +18,20 @@ if TYPE_CHECKING:
     from gptscope.model.tensors import Tensors
     from gptscope.model.weights import Model
 
-IGNORED = ("pretraining_tp",)  # how the products of training were cut
+IGNORED = ("is_llama_config", "max_sequence_length")  # of SmolLM 2, and of the first Llamas
+
+UNSEEN = (  # which Qwen, Gemma and StableLM have
+    "input_layernorm.bias",
+    "pre_feedforward_layernorm.weight",
+    "self_attn.q_norm.weight",
+    "self_attn.q_proj.bias",
+)
 
 
 def matches(config: Config, names: Container[str]) -> bool:
     """Whether the config or, where it names no family, the tensors say that this is a Llama."""
-    unnamed = not config.has("model_type")
-    return config.says("model_type", "llama") or (
-        unnamed and "layers.0.mlp.gate_proj.weight" in names
-    )
+    seen = ("input_layernorm.weight", "mlp.gate_proj.weight", "post_attention_layernorm.weight")
+    return found(config, names, "llama", seen, UNSEEN)
 
 
 rename = decoder.rename
@@ -35,16 +41,12 @@ def build(config: Config, tensors: Tensors) -> Model:
     """Take every tensor to its place."""
     config.ask(*IGNORED)
     s = decoder.sizes(config, "llama")
-    bias = config.flag("attention_bias", default=False)
     layout = decoder.Layout(
         tensors,
         s,
         turnings=[turning(config, s.d_head)] * s.n_layers,
         windows=[None] * s.n_layers,
         scale=s.d_head**-0.5,
-        qkv_bias=bias,
-        out_bias=bias,
-        mlp_bias=config.flag("mlp_bias", default=False),
-        interleaved=config.flag("rope_interleaved", default=False),
+        **decoder.as_llama(config),
     )
     return decoder.build(config, layout)

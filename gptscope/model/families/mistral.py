@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gptscope.model.families import decoder
+from gptscope.model.families.parts import one_window
 from gptscope.model.rotary import turning
 
 if TYPE_CHECKING:
@@ -25,13 +26,13 @@ rename = decoder.rename
 
 def build(config: Config, tensors: Tensors) -> Model:
     """Take every tensor to its place."""
+    config.assume(max_position_embeddings=131072, num_key_value_heads=8, sliding_window=4096)
     s = decoder.sizes(config, "mistral")
-    window = config.whole("sliding_window") if config.has("sliding_window") else None
     layout = decoder.Layout(
         tensors,
         s,
         turnings=[turning(config, s.d_head)] * s.n_layers,
-        windows=[window] * s.n_layers,
+        windows=one_window(config, s.n_layers),
         scale=s.d_head**-0.5,
     )
     return decoder.build(config, layout)

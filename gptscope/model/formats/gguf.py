@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gptscope.errors import ModelError
-from gptscope.model.checkpoint import Checkpoint, Table
+from gptscope.model.checkpoint import Checkpoint
 from gptscope.model.dtypes import BF16
 from gptscope.model.files import short
 from gptscope.model.formats.gguf_config import config_of, whole
@@ -28,9 +28,17 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from gptscope.model.weights import Table
+
 PLAIN: dict[int, np.dtype[Any]] = {  # ggml's number of a type -> as it is mapped
-    **{0: np.dtype("<f4"), 1: np.dtype("<f2"), 28: np.dtype("<f8"), 30: BF16},
-    **{24: np.dtype("i1"), 25: np.dtype("<i2"), 26: np.dtype("<i4"), 27: np.dtype("<i8")},
+    0: np.dtype("<f4"),
+    1: np.dtype("<f2"),
+    24: np.dtype("i1"),
+    25: np.dtype("<i2"),
+    26: np.dtype("<i4"),
+    27: np.dtype("<i8"),
+    28: np.dtype("<f8"),
+    30: BF16,
 }
 INSTALL = "pip install 'gptscope[gguf]'"
 
@@ -53,14 +61,41 @@ def open_gguf(path: Path) -> Checkpoint:
             packed numbers while the package that expands them is not installed.
     """
     header = read_header(path)
+    refuse_part(path, header)
+    dialect = dialect_of(path, header)
+    config = config_of(path, header, dialect)
+    arrays = tables(path, header, dialect, config)
+    metadata = {key: value for key, value in header.values.items() if isinstance(value, str)}
+    make = None
+    if "tokenizer.ggml.tokens" in header.values:
+        from gptscope.model.formats.gguf_tokens import tokenizer_of  # noqa: PLC0415
+
+        make = partial(tokenizer_of, path, header.values)
+    return Checkpoint(path, arrays, metadata, (path,), config, make)
+
+
+def refuse_part(path: Path, header: Header) -> None:
+    """A file must be whole.
+
+    Raises:
+        ModelError: it is one of several.
+    """
     n_files = whole(header.values.get("split.count"))
     if n_files > 1:
         raise ModelError(
             f"{path} is one of {n_files} files, which are not opened together",
             hint="join them with llama.cpp: llama-gguf-split --merge FIRST_FILE NEW_FILE",
         )
-    dialect = dialect_of(path, header)
-    config = config_of(path, header, dialect)
+
+
+def tables(
+    path: Path, header: Header, dialect: Dialect, config: dict[str, Any]
+) -> dict[str, Table]:
+    """Every tensor that is no setting, by its name at Hugging Face.
+
+    Raises:
+        ModelError: one cannot be read, or two have one name.
+    """
     packings = {kind: packing_of(path, kind) for kind in kinds_of(header) - PLAIN.keys()}
     arrays: dict[str, Table] = {}
     for stored, entry in header.tensors.items():
@@ -70,13 +105,7 @@ def open_gguf(path: Path) -> Checkpoint:
             if name in arrays:
                 raise ModelError(f"{path} holds the tensor {short(name)} under two names")
             arrays[name] = in_order(dialect, stored, table, config)
-    metadata = {key: value for key, value in header.values.items() if isinstance(value, str)}
-    make = None
-    if "tokenizer.ggml.tokens" in header.values:
-        from gptscope.model.formats.gguf_tokens import tokenizer_of  # noqa: PLC0415
-
-        make = partial(tokenizer_of, path, header.values)
-    return Checkpoint(path, arrays, metadata, (path,), config, make)
+    return arrays
 
 
 def kinds_of(header: Header) -> set[int]:
@@ -105,9 +134,10 @@ def packing_of(path: Path, kind: int) -> Packing:
         raise ModelError(why, hint="a newer one may: pip install --upgrade gguf") from fault
 
     def expand(rows: NDArray[np.uint8]) -> NDArray[np.float32]:
+        # As one long row: the package takes few rows at once, and much time for each few.
         with np.errstate(all="ignore"):  # a scale may be NaN, which is warned about elsewhere
-            found: NDArray[np.float32] = quants.dequantize(rows, known)
-        return found
+            found: NDArray[np.float32] = quants.dequantize(rows.reshape(1, -1), known)
+        return found.reshape(len(rows), -1)
 
     return Packing(known.name, numbers, width, expand)
 

@@ -176,7 +176,9 @@ DIALECTS: Mapping[str, Dialect] = {
         STARCODER,
         STARCODER_KEYS,
     ),
-    "gptneox": Dialect("gpt_neox", {"hidden_act": "gelu"}, NEOX, NEOX_KEYS, "rotary_pct", True),
+    "gptneox": Dialect(
+        "gpt_neox", {"hidden_act": "gelu"}, NEOX, NEOX_KEYS, "rotary_pct", by_head=True
+    ),
     "bloom": Dialect("bloom", {}, BLOOM, BLOOM_KEYS, by_head=True),
     "gpt2": Dialect("gpt2", {"activation_function": "gelu_new"}, GPT2, GPT2_KEYS),
 }

@@ -42,6 +42,7 @@ SCALARS = {  # type of a metadatum -> how NumPy calls it
 STRING, ARRAY = 8, 9
 ALIGNMENT = 32  # bytes, unless the metadata say otherwise
 MOST_AXES = 4
+SHORTEST = 24  # bytes
 
 
 class Broken(Exception):  # noqa: N818 - caught where the path is known
@@ -93,14 +94,25 @@ def read_header(path: Path) -> Header:
     try:
         with path.open("rb") as file:
             start = file.read(len(MAGIC))
-        if start != MAGIC or size < 24:
-            raise Broken("it does not begin as one")
+        check_start(start, size)
         mapped = np.asarray(np.memmap(path, np.uint8, mode="r"))
-        return Header(mapped, *Reader(memoryview(mapped)).header())
+        return Header(mapped, *Reader(mapped.data).header())
     except Broken as fault:
         raise ModelError(f"{path} cannot be read as GGUF: {fault}") from fault
     except (OSError, ValueError, UnicodeDecodeError) as fault:
         raise ModelError(f"{path} cannot be read as GGUF: {reason(fault)}") from fault
+
+
+def check_start(start: bytes, size: int) -> None:
+    """What every such file begins with.
+
+    Raises:
+        Broken: this one does not.
+    """
+    if start != MAGIC:
+        raise Broken("it does not begin with the letters GGUF")
+    if size < SHORTEST:
+        raise Broken("its header is cut short")
 
 
 class Reader:

@@ -62,7 +62,7 @@ GPT4O = Rule(
     rf"{START_OF_WORD}{UPPER}*{LOWER}+{CONTRACTIONS}?|{START_OF_WORD}{UPPER}+{LOWER}*"
     rf"{CONTRACTIONS}?|\p{{N}}{{1,3}}|{REST_WITH_SLASH}"
 )
-BLOOM = Rule(r" ?[^(\s|.,!?…。，、।۔،)]+")
+BLOOM = Rule(r" ?[^(\s|.,!?…。，、।۔،)]+")  # noqa: RUF001 - as Bloom has it
 RULES: Mapping[str, Rule] = {  # tokenizer.ggml.pre
     **dict.fromkeys(("default", "gpt-2", "mpt", "olmo", "phi-2", "jais", "granite-docling"), GPT2),
     **dict.fromkeys(("smollm", "starcoder", "refact", "command-r", "codeshell", "exaone"), DIGITS),
@@ -70,7 +70,9 @@ RULES: Mapping[str, Rule] = {  # tokenizer.ggml.pre
     **dict.fromkeys(("dbrx", "smaug-bpe"), DBRX),
     **dict.fromkeys(("qwen2", "deepseek-r1-qwen", "megrez"), QWEN2),
     **dict.fromkeys(("gpt-4o", "llama4"), GPT4O),
-    **{"stablelm2": STABLELM2, "tekken": TEKKEN, "bloom": BLOOM},
+    "stablelm2": STABLELM2,
+    "tekken": TEKKEN,
+    "bloom": BLOOM,
 }
 
 
@@ -84,7 +86,9 @@ def tokenizer_of(path: Path, values: Mapping[str, Any]) -> Tokenizer:
     kind = told.get("model")
     builders = {"gpt2": byte_level, "llama": scored}
     if not isinstance(kind, str) or kind not in builders:
-        raise refused(path, f"is of the kind {short(str(kind))}, and {', '.join(builders)} are read")
+        raise refused(
+            path, f"is of the kind {short(str(kind))}, and {', '.join(builders)} are read"
+        )
     texts = told["tokens"]() if isinstance(told.get("tokens"), Strings) else []
     types = told.get("token_type", ())
     if not texts or len(types) not in (0, len(texts)):

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gptscope.errors import ModelError
-from gptscope.model.checkpoint import Checkpoint, Table
+from gptscope.model.checkpoint import Checkpoint
 from gptscope.model.files import reason, size_of
 from gptscope.model.formats.llama2c_tokens import find_tokens, tokenizer_of
 from gptscope.model.formats.packed import Grouped
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from numpy.typing import NDArray
+
+    from gptscope.model.weights import Table
 
 MAGIC = struct.pack("<I", 0x616B3432)
 LEGACY, LATER = 28, 256  # bytes before the numbers
@@ -76,10 +78,13 @@ def read_sizes(path: Path) -> Sizes | None:
 def parsed(start: bytes) -> Sizes:
     """The header as it stands, whether it makes sense or not."""
     if not start.startswith(MAGIC):
-        *most, vocab, ctx = struct.unpack_from("<7i", start)
-        return Sizes(*most, abs(vocab), ctx, version=0, tied=vocab > 0)
-    version, *seven, tied, group = struct.unpack_from("<8iBi", start, len(MAGIC))
-    return Sizes(*seven, version, bool(tied), group if version == 2 else 1)
+        d, f, layers, heads, kv, vocab, ctx = struct.unpack_from("<7i", start)
+        return Sizes(d, f, layers, heads, kv, abs(vocab), ctx, 0, vocab > 0)
+    values = struct.unpack_from("<8iBi", start, len(MAGIC))
+    version, d, f, layers, heads, kv, vocab, ctx, tied, group = values
+    return Sizes(
+        d, f, layers, heads, kv, vocab, ctx, version, bool(tied), group if version == 2 else 1
+    )
 
 
 def layout(s: Sizes) -> Iterator[tuple[str, tuple[int, ...], int]]:

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from gptscope.model.checkpoint import Table
+    from gptscope.model.weights import Table
 
 FLOAT32: np.dtype[Any] = np.dtype(np.float32)
-AT_ONCE = 1 << 18  # numbers: what is expanded together stays in the cache
+AT_ONCE = 1 << 16  # numbers: what is expanded together stays in the cache
 
 
 class Computed:
@@ -73,7 +73,7 @@ class Grouped(Computed):
     def __getitem__(self, index: Any, /) -> NDArray[Any]:  # noqa: ANN401
         """Some rows: a number, a slice, or an array of numbers."""
         numbers, scales = self.numbers[index], self.scales[index]
-        groups = numbers.reshape(*scales.shape, -1) * scales[..., None]
+        groups: NDArray[np.float32] = numbers.reshape(*scales.shape, -1) * scales[..., None]
         return groups.reshape(numbers.shape)
 
 
