@@ -1,6 +1,7 @@
-"""Trains a small GPT-2 on children's stories and exports it in Hugging Face's layout.
+"""Trains a small GPT-2 or Llama on children's stories and exports it in Hugging Face's layout.
 
     python models/train_tiny.py --data stories.txt.xz --out models/my-tiny
+    python models/train_tiny.py --data stories.txt.xz --out models/my-llama --preset llama
     python models/train_tiny.py --data stories.txt.xz --evaluate models/tiny
 
 The text holds one story after another with a line `<|endoftext|>` between them; a file ending in
@@ -16,7 +17,7 @@ same weights at the end as if it had never stopped. It needs PyTorch, tokenizers
 
 import sys
 from argparse import Namespace
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, replace
 from math import ceil
 
 try:
@@ -24,10 +25,11 @@ try:
     from tokenizers import Tokenizer
     from training.checkpoint import State, load_checkpoint, make_folder
     from training.data import Corpus, characters, read_corpus
+    from training.design import PRESETS, Sizes
     from training.errors import InputError
     from training.evaluate import held_out_loss
     from training.export import read_folder, write_folder
-    from training.gpt import GPT, Sizes
+    from training.gpt import GPT
     from training.loop import Plan, new_run, train
     from training.options import options_of
     from training.stream import Stream
@@ -42,14 +44,18 @@ def note(text: str) -> None:
 
 
 def sizes_of(options: Namespace) -> Sizes:
-    """The model's sizes as asked for; raises InputError if they do not fit together."""
-    return Sizes(**{size.name: getattr(options, size.name) for size in fields(Sizes)})
+    """The preset's sizes with those asked for; raises InputError if they do not fit together."""
+    preset = PRESETS[options.preset]
+    asked = {name: getattr(options, name) for name in asdict(preset.sizes)}
+    sizes = replace(preset.sizes, **{name: size for name, size in asked.items() if size})
+    preset.design.check(sizes)
+    return sizes
 
 
-def tokenizer_of(saved: State | None, corpus: Corpus, vocab: int) -> Tokenizer:
-    """The checkpoint's tokenizer, or a new one fitted to the text."""
-    if saved:
-        return Tokenizer.from_str(saved["tokenizer"])
+def tokenizer_of(saved: State | None, given: str | None, corpus: Corpus, vocab: int) -> Tokenizer:
+    """The checkpoint's tokenizer, or the given one, or a new one fitted to the text."""
+    if saved or given:
+        return Tokenizer.from_str(saved["tokenizer"] if saved else given)
     note("fitting the tokenizer")
     tokenizer = fit_tokenizer(corpus.train, vocab)
     if tokenizer.get_vocab_size() < vocab:
@@ -59,24 +65,26 @@ def tokenizer_of(saved: State | None, corpus: Corpus, vocab: int) -> Tokenizer:
 
 def settings_of(options: Namespace, corpus: Corpus, steps: int) -> State:
     """All that the weights depend on; a checkpoint made with others cannot be gone on from."""
-    chosen = {"steps": steps, "batch": options.batch, "seed": options.seed}
-    return asdict(sizes_of(options)) | chosen | {"text": corpus.fingerprint()}
+    chosen = {name: getattr(options, name) for name in ("preset", "batch", "seed", "tokenizer")}
+    return asdict(sizes_of(options)) | chosen | {"steps": steps, "text": corpus.fingerprint()}
 
 
 def trained(options: Namespace, corpus: Corpus) -> tuple[GPT, Tokenizer]:
     """The model after all its steps, those before an interruption taken from the checkpoint."""
-    steps = options.steps or ceil(options.tokens / (options.batch * options.ctx))
+    sizes = sizes_of(options)
+    steps = options.steps or ceil(options.tokens / (options.batch * sizes.ctx))
     settings = settings_of(options, corpus, steps)
     path = options.out / "checkpoint.pt"
     saved = load_checkpoint(path, settings)
-    tokenizer = tokenizer_of(saved, corpus, options.vocab)
+    tokenizer = tokenizer_of(saved, options.tokenizer, corpus, sizes.vocab)
     torch.manual_seed(options.seed)
-    model = GPT(replace(sizes_of(options), vocab=tokenizer.get_vocab_size())).to(options.device)
+    sizes = replace(sizes, vocab=tokenizer.get_vocab_size())
+    model = GPT(sizes, PRESETS[options.preset].design).to(options.device)
     run = new_run(model)
     if saved:
         run.restore(saved)
         note(f"going on from {path}, step {run.step:,} of {steps:,}")
-    stream = Stream(corpus.train, tokenizer, options.ctx, options.batch, options.seed)
+    stream = Stream(corpus.train, tokenizer, sizes.ctx, options.batch, options.seed)
     fixed = {"settings": settings, "tokenizer": tokenizer.to_str()}
     train(run, stream, Plan(steps, options.checkpoint_every, path, fixed))
     return model, tokenizer
@@ -91,7 +99,7 @@ def make(options: Namespace) -> None:
     model, tokenizer = trained(options, corpus)
     write_folder(options.out, model, tokenizer, characters(corpus.train))
     note(f"wrote {options.out} (its checkpoint.pt is not part of the model and may be deleted)")
-    print(held_out_loss(model, tokenizer, corpus.held_out, options.ctx))
+    print(held_out_loss(model, tokenizer, corpus.held_out, model.sizes.ctx))
 
 
 def evaluate(options: Namespace) -> None:

@@ -429,7 +429,7 @@ def test_a_foreign_config_is_refused(folder, tmp_path):
     config = json.loads((folder / "config.json").read_text("utf-8"))
     for change, match in (
         ({"activation_function": "relu"}, "activation_function 'relu'"),
-        ({"model_type": "llama"}, "model_type 'llama'"),
+        ({"model_type": "opt"}, "model_type 'opt'; here it must be one of gpt2, llama, toy"),
         ({"n_positions": 31}, r"transformer\.wpe\.weight has the shape \[32, 16\]"),
         ({"n_layer": 3}, r"has no transformer\.h\.2\.ln_1\.weight"),
     ):

@@ -1,4 +1,4 @@
-"""A trained GPT as a folder in Hugging Face's GPT-2 layout (the toy's is alike), and back."""
+"""A trained GPT as a folder in Hugging Face's layout of its family, and back."""
 
 import json
 from collections.abc import Iterator
@@ -15,35 +15,26 @@ from training.checkpoint import write_whole
 from training.configs import config_of, read_config
 from training.errors import InputError
 from training.gpt import GPT
+from training.layouts import LAYOUTS
 from training.tokenizer import read_tokenizer
-
-WHOLE = {"wte": ["tokens"], "wpe": ["positions"], "ln_f": ["ln_final"]}
-BLOCK = {
-    "ln_1": ["ln1"],
-    "attn.c_attn": ["attn.q", "attn.k", "attn.v"],
-    "attn.c_proj": ["attn.out"],
-    "ln_2": ["ln2"],
-    "mlp.c_fc": ["mlp.up"],
-    "mlp.c_proj": ["mlp.down"],
-}
-PREFIX = {"gpt2": "transformer.", "toy": ""}
 
 
 def pieces(model: GPT) -> Iterator[tuple[str, list[nn.Module]]]:
     """Every name of the layout with the modules whose weights, joined, it holds."""
-    prefix = PREFIX[model.design.family]
-    for name, ours in WHOLE.items():
-        yield prefix + name, [model.get_submodule(our) for our in ours]
+    layout = LAYOUTS[model.design.family]
+    for name, ours in layout.whole.items():
+        yield name, [model.get_submodule(our) for our in ours]
     for layer, block in enumerate(model.blocks):
-        for name, ours in BLOCK.items():
-            yield f"{prefix}h.{layer}.{name}", [block.get_submodule(our) for our in ours]
+        for name, ours in layout.block.items():
+            yield name.format(layer=layer), [block.get_submodule(our) for our in ours]
 
 
 def parameters(model: GPT) -> Iterator[tuple[str, list[nn.Parameter], bool]]:
     """Every tensor's name, the parameters joined in it, and whether it is stored as [in, out]."""
+    stored_turned = LAYOUTS[model.design.family].turned
     for name, modules in pieces(model):
         for kind, _ in modules[0].named_parameters():
-            turned = isinstance(modules[0], nn.Linear) and kind == "weight"
+            turned = stored_turned and isinstance(modules[0], nn.Linear) and kind == "weight"
             yield f"{name}.{kind}", [module.get_parameter(kind) for module in modules], turned
 
 

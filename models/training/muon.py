@@ -19,7 +19,8 @@ def orthogonalised(matrices: Tensor) -> Tensor:
     x = x / (x.norm(dim=(-2, -1), keepdim=True) + 1e-7)
     for _ in range(STEPS):
         square = x @ x.mT  # [n, rows, columns] -> [n, rows, rows]
-        x = a * x + (b * square + c * square @ square) @ x
+        mix = torch.baddbmm(square, square, square, beta=b, alpha=c)
+        x = torch.baddbmm(x, mix, x, beta=a)
     return x.mT if tall else x
 
 

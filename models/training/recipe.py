@@ -32,6 +32,7 @@ def optimizers(model: nn.Module) -> list[Optimizer]:
             {"params": vectors, "lr": 3e-3, "weight_decay": 0.0},
         ],
         betas=BETAS,
+        fused=True,
     )
     return at_full_rate(Muon(matrices, lr=0.02, momentum=0.95, weight_decay=0.05), adam)
 

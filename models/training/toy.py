@@ -8,7 +8,8 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from gptscope.analysis.grammar import Chances, Grammar, split
-from training.gpt import GPT, TOY, Sizes
+from training.design import TOY, Sizes
+from training.gpt import GPT
 from training.loop import Run, shown
 from training.progress import token_bar
 from training.recipe import adam_alone
