@@ -1,0 +1,92 @@
+"""What a model takes: parameters by part, memory; and what was read of its files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gptscope.view import Column, Facts, Part, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gptscope.model.checkpoint import Checkpoint
+    from gptscope.model.load import Opened
+    from gptscope.model.weights import Model
+
+MIB = 1 << 20
+NONE = "not there: the model reads token ids alone"
+USED_ANYWAY = {"bos_token_id", "eos_token_id", "model_type"}  # by what all families share
+
+
+def parameters(model: Model) -> Table:
+    """Parameters by part, each with the formula that gives its number."""
+    from gptscope.analysis.info_formulas import formulas
+
+    found = formulas(model)
+    total = sum(formula.value for formula in found.values())
+    rows = [(part, f.text, f.value, f.value / total) for part, f in found.items()]
+    columns = (Column("part"), Column("formula"), Column("parameters", "count"))
+    last = ("total", "", total, 1.0)
+    return Table("Parameters", (*columns, Column("share", "probability")), [*rows, last])
+
+
+def memory(model: Model, checkpoint: Checkpoint) -> Table:
+    """Bytes: the weights in the file, widened, a block alone; keys and values that are kept."""
+    from gptscope.analysis.info import cache_numbers
+    from gptscope.analysis.info_formulas import largest_block
+    from gptscope.analysis.tensors import held
+
+    whole, each, s = held(checkpoint.arrays.values()), model.dtype.itemsize, model.spec
+    cached = cache_numbers(model) * each
+    rows = [
+        ("weights as stored", "", whole.bytes),
+        ("weights, all widened", f"parameters * {each} bytes", model.n_params * each),
+        (
+            "the largest block, widened",
+            f"its parameters * {each} bytes",
+            largest_block(model) * each,
+        ),
+        ("cache, for each token", f"2 L G d_h * {each} bytes", cached),
+        (f"cache, full ({s.n_ctx:,} tokens)", f"2 L G d_h ctx * {each} bytes", cached * s.n_ctx),
+    ]
+    columns = (Column("what"), Column("formula"), Column("bytes", "count"), Column("MiB", "number"))
+    return Table("Memory", columns, [(*row, row[-1] / MIB) for row in rows])
+
+
+def tokenizer(model: Model) -> tuple[Part, ...]:
+    """How many tokens there are, and those that begin and end a text."""
+    from gptscope.commands.session import token_text
+
+    known = model.tokenizer
+    pair = (Column("tokens", "count"), known.size) if known else (Column("tokenizer.json"), NONE)
+    special = [("begins a text", i) for i in (model.bos_id,) if i is not None]
+    special += [("ends a text", i) for i in model.end_ids]
+    rows = [(what, i, token_text(model, i)) for what, i in special]
+    columns = (Column("special token"), Column("id", "id"), Column("token", "token"))
+    return Facts("Tokenizer", (pair,)), *((Table("", columns, rows),) if rows else ())
+
+
+def load_report(opened: Opened) -> Facts:
+    """What became of every tensor, and which keys of the config change nothing."""
+    from gptscope.commands.info_files import said
+    from gptscope.model.config import IGNORED
+
+    n, ignored = len(opened.checkpoint.arrays), opened.tensors.ignored
+    unused = [key for key in said(opened.checkpoint) if key in IGNORED - USED_ANYWAY]
+    pairs = [
+        (Column("tensors in the files", "count"), n),
+        (Column("of them used", "count"), n - len(ignored)),
+        (Column("passed over", "count"), len(ignored)),
+        *([(Column("which"), patterns(ignored))] if ignored else []),
+        (Column("missing", "count"), 0),
+        (Column("config keys that change nothing"), ", ".join(unused) or "none"),
+    ]
+    return Facts("What was read", tuple(pairs))
+
+
+def patterns(names: Iterable[str]) -> str:
+    """Names with a star for the layer, and how many there are of each."""
+    from gptscope.analysis.tensors import by_pattern
+
+    found = by_pattern(sorted(names)).items()
+    return ", ".join(f"{pattern} ({len(alike)})" for pattern, alike in found)
