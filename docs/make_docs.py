@@ -1,7 +1,9 @@
 """Write what the documentation takes from the program: `python docs/make_docs.py`.
 
-docs/commands.md and a page for each command, docs/python.md, docs/hook-points.md, the pictures, and
-the output under every `$ gptscope ...` of the README. A test checks that nothing has changed since.
+docs/commands.md and a page for each command, docs/python.md, docs/hook-points.md, the pictures, the
+table of families, and the output under every `$ gptscope ...` of the README and docs/models.md. A
+test checks that nothing has changed since. `--measure` also measures how exact each family is, and
+writes that into docs/families.md: it needs torch and transformers.
 """
 
 from __future__ import annotations
@@ -9,15 +11,19 @@ from __future__ import annotations
 import contextlib
 import inspect
 import io
+import json
 import os
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import gptscope
 from gptscope.app import COMMANDS, loaded, run
 from gptscope.engine.hook_points import HOOK_POINTS
+from gptscope.model.families import FAMILIES, family
 
 ROOT = Path(__file__).parents[1]
 HEAD = "| option | what it does | default |\n|---|---|---|"
@@ -53,9 +59,9 @@ def output(line: str) -> str:
     return "\n".join(row.rstrip() for row in text.splitlines())
 
 
-def readme() -> str:
-    """The README with the output of its commands."""
-    text = (ROOT / "README.md").read_text("utf-8")
+def filled(path: str) -> str:
+    """A page with the output of its commands."""
+    text = (ROOT / path).read_text("utf-8")
     block = re.compile(r"(```console\n\$ gptscope (.*)\n)(?:.*\n)*?(```\n)")
     return block.sub(lambda found: f"{found[1]}{output(found[2])}\n{found[3]}", text)
 
@@ -160,14 +166,45 @@ works wherever a name does and gives all heads with its axes: positions first fo
 """
 
 
-def pages() -> dict[str, str]:
+def families_page(measured: str = "") -> str:
+    """The page of families: what each is, and how exact it was where that was measured."""
+    text = (ROOT / "docs/families.md").read_text("utf-8")
+    tables = {"`model_type`": families_table()} | ({"family": measured} if measured else {})
+    for first, table in tables.items():
+        old = re.compile(rf"^\| {first} \|.*\n(?:\|.*\n)*", re.MULTILINE)
+        text = old.sub(lambda _, new=table: f"{new}\n", text)
+    return text
+
+
+def families_table() -> str:
+    """What each family is, in the words of its file, and the cases that prove it."""
+    folders = (ROOT / "tests/golden").rglob("config.json")
+    configs = {path.parent.name: json.loads(path.read_text("utf-8")) for path in folders}
+    rows = ["| `model_type` | what it is | proven as |", "|---|---|---|"]
+    for name, file in FAMILIES.items():
+        said = (family(file).__doc__ or "").partition("\n\n")[0]
+        cases = sorted(c for c, config in configs.items() if config.get("model_type") == name)
+        proven = ", ".join(f"`{case}`" for case in cases) or "-"
+        rows.append(f"| `{name}` | {' '.join(said.split()).rstrip('.')} | {proven} |")
+    return "\n".join(rows)
+
+
+def measure() -> str:
+    """The largest errors of each family against transformers, as a table."""
+    command = [sys.executable, "-m", "tests.golden.transformers.measure"]
+    done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)  # noqa: S603
+    return done.stdout.strip()
+
+
+def pages(measured: str = "") -> dict[str, str]:
     """Path -> text of everything that is written."""
     pictures = {
         f"docs/images/{name}.svg": output(f"{line} -f svg") + "\n"
         for name, line in PICTURES.items()
     }
     return {
-        "README.md": readme(),
+        **{path: filled(path) for path in ("README.md", "docs/models.md")},
+        "docs/families.md": families_page(measured),
         "docs/commands.md": commands_page(),
         **{f"docs/commands/{file_of(name)}": command_page(name) for name in COMMANDS},
         "docs/python.md": python_page(),
@@ -178,7 +215,8 @@ def pages() -> dict[str, str]:
 
 def main() -> None:
     """Write all pages."""
-    for path, text in pages().items():
+    measured = measure() if "--measure" in sys.argv[1:] else ""
+    for path, text in pages(measured).items():
         (ROOT / path).parent.mkdir(parents=True, exist_ok=True)
         (ROOT / path).write_text(text, "utf-8")
 

@@ -35,12 +35,16 @@ COMMANDS: Mapping[str, tuple[str, str]] = {  # name -> group and one line of hel
     "explain": ("Follow", "One printed number, taken apart until it adds up again."),
     "trace": ("Follow", "Save every named value of a pass, or some of them, to a file."),
     "params": ("Measure", "Parameters counted from sizes, or in the tensors of a model."),
+    "weights": ("Measure", "The tensors of a model in numbers; singular values of its heads."),
+    "check": ("Measure", "What is wrong with a model, and where it begins."),
+    "diff": ("Measure", "Which tensors of two models differ, and where their passes part."),
     "experiment mask": (
         "Experiments",
         "What a model learns that may look at the word it is to predict.",
     ),
     "experiment order": ("Experiments", "Attention alone does not know the order of the tokens."),
     "models": ("Models", "The models that come with gptscope."),
+    "info": ("Models", "What a model is: sizes, how it is built, parameters, memory, files."),
 }
 
 

@@ -343,7 +343,8 @@ def test_a_broken_config_has_its_own_sentence(folder, name):
 
 LIES = [
     ("n_layer", 10**12, "n_layer is 1000000000000, not below 2,147,483,648"),
-    ("n_layer", (1 << 31) - 1, r"lacks the tensor h\.2\."),
+    ("n_layer", (1 << 31) - 1, r"n_layer is 2147483647, not at most 10,000"),
+    ("n_layer", 9_999, r"lacks the tensor h\.2\."),
     ("n_layer", 1, "holds tensors that this kind of model does not have"),
     ("n_embd", 0, "n_embd is 0, not a whole number above 0"),
     ("n_embd", -16, "n_embd is -16, not a whole number above 0"),
@@ -586,6 +587,7 @@ def test_opening_reads_no_number(folder):
 
 
 COMMANDS = [name for name in text_commands() if name not in ("tokens", "generate")]
+EARLIER = ("embeddings", "attention", "mlp", "experiment order")  # they end before that block
 
 
 @pytest.mark.parametrize("fmt", ["table", "json"])
@@ -594,6 +596,9 @@ def test_every_command_warns_in_one_line_and_ends_well(folder, command, fmt):
     path = not_finite(folder, np.nan)
     more = ["embeddings[0,0]"] if command == "explain" else []
     result = run_cli([command, *more, "--ids", "1,2", "-m", str(path), "-f", fmt])
+    if command in EARLIER:
+        assert (result.status, result.err) == (0, "")
+        return
     first, *others = result.err.splitlines()
     assert first == (
         f"warning: tensor transformer.h.1.mlp.c_fc.weight of {path}/model.safetensors "

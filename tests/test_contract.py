@@ -34,7 +34,10 @@ CALLS = {
     **{name: [name, TEXT, *AFTER.get(name, [])] for name in text_commands()},
     "generate": ["generate", "-n", "4", TEXT],
     "params": ["params", "--d", "8", "--L", "2"],
+    "weights": ["weights", "*h.0*"],
     "experiment mask": ["experiment mask", "--sentences", "9"],
+    "check": ["check", "toy"],
+    "diff": ["diff", "toy", "toy", "--ids", "1,2,5,1"],
 }
 VARIANTS = {
     "all draws": ["generate", "-n", "4", "--steps", SENTENCE],
@@ -60,9 +63,15 @@ VARIANTS = {
     "numbers of positions": ["positions", "--dims", "0:4", "--first", "30"],
     "a preset": ["params", "--preset", "gpt2", "--untied"],
     "a counted model": ["params", "--model", "tiny"],
+    "a rotary model": ["info", str(GOLDEN / "toy-rotary")],
+    "parts of a file": ["weights", "--by", "part", "--sort", "std", "--top", "5"],
+    "what heads do": ["weights", "--svd", "--layer", "0"],
+    "rows of a table": ["weights", "tiny", "--table", "tokens", "--top", "4"],
+    "a check of tiny": ["check", "--no-conventions"],
+    "tensors alone": ["diff", "tiny", "tiny"],
     "ids": ["tokens", "--ids", "643,163,0"],
 }
-PLAIN = {"trace", "tokens", "generate", "explain", "models", "experiment order"}
+PLAIN = {"trace", "tokens", "generate", "explain", "models", "experiment order", "check"}
 COLOURED = set(COMMANDS) - PLAIN
 COLOURS = {"FORCE_COLOR": "1", "COLORTERM": "truecolor", "TERM": "xterm-256color"}
 PLACES = {
@@ -378,7 +387,8 @@ def test_svg_is_a_picture_by_itself(call, place):
     seen = "".join(words(result.out))
     assert f"gptscope {CALLS[call][0]}" in seen
     if place != "40 columns":
-        assert {"params": "part", "experiment mask": "entropy"}.get(call, "tiny") in seen
+        others = {"params": "part", "experiment mask": "entropy", "check": "toy", "diff": "toy"}
+        assert others.get(call, "tiny") in seen
         assert result.out == ran(call, "svg").out
 
 

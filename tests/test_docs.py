@@ -5,10 +5,18 @@ from pathlib import Path
 import pytest
 
 from gptscope.app import COMMANDS, loaded
+from gptscope.model.dtypes import DTYPES
+from gptscope.model.families import FAMILIES
+from gptscope.model.find import INDEX, UNSAFE_ENDINGS, WEIGHTS
+from gptscope.model.formats.gguf_dialects import DIALECTS
+from gptscope.model.shipped import EXAMPLES
+from gptscope.model.tokenizer_files import PAIR, WHOLE
 from gptscope.render import RENDERERS
+from tests.golden.transformers.cases import CASES
 from tests.helpers.printed import same_but_for_rounding
 
 ROOT = Path(__file__).parents[1]
+INTEGERS = {"I64", "I32", "I16", "I8", "U64", "U32", "U16", "U8", "BOOL"}  # no weights
 
 
 def make_docs():
@@ -80,3 +88,34 @@ def test_there_is_no_page_of_a_command_that_is_gone():
 def test_python_of_the_readme_runs():
     (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)
     exec(compile(code, "README.md", "exec"), {})  # noqa: S102
+
+
+def first_column(page, title):
+    """The names in the first column of the table that begins so, and its other columns."""
+    text = (ROOT / page).read_text("utf-8")
+    (table,) = re.findall(rf"^\| {title} \|.*\n((?:\|.*\n)+)", text, re.MULTILINE)
+    rows = [[cell.strip() for cell in row.strip("|").split("|")] for row in table.splitlines()[1:]]
+    return {name: rest for first, *rest in rows for name in re.findall(r"`([\w-]+)`", first)}
+
+
+def test_every_family_is_described_and_measured():
+    described = first_column("docs/families.md", "`model_type`")
+    measured = first_column("docs/families.md", "family")
+    assert list(described) == list(FAMILIES)
+    assert set(measured) == {case.family for case in CASES} <= set(FAMILIES)
+    assert {case.name for case in CASES} <= set(re.findall(r"`([\w-]+)`", str(described)))
+    for name, (count, error, weight, exact, _) in measured.items():
+        assert int(count) == sum(case.family == name for case in CASES), "run: --measure"
+        assert float(error) < 2e-5, name
+        assert float(weight) < 1e-5, name
+        assert float(exact) < 1e-10, name
+
+
+def test_every_architecture_of_gguf_is_named():
+    assert set(first_column("docs/families.md", "architecture")) == set(DIALECTS)
+
+
+def test_models_names_what_opens():
+    text = (ROOT / "docs" / "models.md").read_text("utf-8")
+    for name in (*EXAMPLES, *UNSAFE_ENDINGS, INDEX, WEIGHTS, WHOLE, *PAIR, *DTYPES):
+        assert name in text or name in INTEGERS, name

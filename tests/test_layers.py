@@ -13,7 +13,7 @@ INSIDE = {
     "view": "",
     "tokens": "errors",
     "model": "errors tokens",
-    "engine": "errors model.spec model.weights model.dtypes",
+    "engine": "errors model.spec model.weights model.blocks model.dtypes",
     "analysis": "errors model engine",
     "render": "view glyphs __version__",
     "commands": "errors glyphs tokens view model engine analysis render __version__",
@@ -25,7 +25,7 @@ OUTSIDE = {
     "numpy": "view model engine analysis commands render.as_npz",
     "rich": "render.terminal",
     "typer": "app commands",
-    "tokenizers": "tokens",
+    "tokenizers": "tokens model.checkpoint model.formats",
     "safetensors": "model",
 }
 FIXED_BY_THE_API = {"engine.generate.generate"}  # every library calls these settings so

@@ -53,7 +53,15 @@ PICTURES = {
     "params-of-a-preset": ["params", "--preset", "gpt2-xl", "--untied"],
     "params-of-a-model": ["params", "--model", "toy"],
     "params": ["params", "--d", "768", "--L", "12"],
+    "check": ["check", "toy"],
+    "diff": ["diff", "toy", "toy", "--ids", "1,2,5,1", "--top", "6"],
     "models": ["models"],
+    "info": ["info", "tiny"],
+    "info-of-a-rotary-model": ["info", "tests/golden/toy-rotary"],
+    "weights": ["weights", "tiny", "*h.0.a*"],
+    "weights-by-part": ["weights", "tiny", "--by", "part", "--sort", "std", "--top", "6"],
+    "weights-of-heads": ["weights", "toy", "--svd"],
+    "weights-of-a-table": ["weights", "tiny", "--table", "tokens", "--top", "3"],
     "trace": ["trace", TEXT, "--keep", "layers.0.*"],
 }
 COLOURED = [

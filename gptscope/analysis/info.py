@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from gptscope.model.weights import outlines
+from gptscope.model.blocks import outlines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

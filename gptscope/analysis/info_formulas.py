@@ -11,7 +11,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gptscope.model.weights import n_numbers, outlines
+from gptscope.model.blocks import outlines
+from gptscope.model.weights import n_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gptscope.commands.attention_built import built
 from gptscope.commands.attention_look import Look, Scale, Stage, Where, spoken
 from gptscope.glyphs import token_glyphs
 from gptscope.view import Note
@@ -21,7 +22,7 @@ SCALES = {
 
 def notes(look: Look, heads: Sequence[Where], rows: Sequence[int] | None = None) -> list[Note]:
     """What is to be said of these heads; `rows` where a table shows other rows than the window."""
-    said = [SCALES.get(look.scale)]
+    said = [SCALES.get(look.scale), *built(look.run, heads)]
     if look.no_first:
         said.append(without_first(look, heads, look.window.rows if rows is None else rows))
     if not look.window.whole:

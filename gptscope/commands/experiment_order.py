@@ -82,7 +82,7 @@ def view(run: Run, layer: int, head: int, seed: int) -> View:
     title = f"Layer {layer}, head {head}, on the embeddings alone: outputs for permuted tokens"
     parts = (
         Table(title, CASES, rows(cases)),
-        Note(WHY + lacking(run, cases)),
+        Note(WHY + of_heads(run) + lacking(run, cases)),
         Table("How the tokens were permuted", TOKENS, moves(run.labels, order.tolist())),
     )
     return View("experiment order", parts, **run.about)
@@ -119,6 +119,16 @@ def outcome(case: Case) -> str:
     if case.difference != case.difference:
         return "not a number"
     return "permuted the same way" if case.same else "different"
+
+
+def of_heads(run: Run) -> str:
+    """How positions come into the heads, where no table is added."""
+    from gptscope.engine.lacking import POSITIONS
+
+    kind = run.model.spec.positions
+    if run.model.position_table is not None or kind == "none":
+        return ""
+    return f" In this model positions are those of the heads: {POSITIONS.get(kind, kind)}."
 
 
 def lacking(run: Run, cases: Sequence[Case]) -> str:

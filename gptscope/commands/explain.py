@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -29,6 +30,10 @@ SHARES = (
     Column("exp(scaled - maximum)", "length"),
     Column("weight", "probability"),
 )
+
+ROUNDED = "Rounded for display; every digit is in --format json"
+UNGATED = "hidden units after activation"
+GATED = "hidden units after their gates: the activated gate times the unit"
 
 
 @with_options
@@ -77,7 +82,7 @@ def command(
     if "[" not in address and source.text and source.text.endswith("]"):
         raise UsageError("the address comes after the text", hint="gptscope explain TEXT ADDRESS")
     how, wanted = Sampling(temperature, top_k, top_p), read(address)
-    if how != Sampling() and wanted.point is not None:
+    if how != Sampling() and wanted.address is not None:
         raise UsageError("--temperature, --top-k and --top-p count for probabilities alone")
     run = start(source)
     trace = run.trace(*wanted.keep(run.model.spec))
@@ -103,8 +108,17 @@ def view(made: Explanation, run: Run, top: int) -> View:
             case Softmax():
                 parts.append(shared(part, run, top))
                 steps = last_steps(part)
-    note = Note("Rounded for display; every digit is in --format json")
-    return View("explain", (*parts, Table("", STEPS, steps), note), **run.about)
+    notes = [Note(text) for text in (*sharing(made, run), ROUNDED)]
+    return View("explain", (*parts, Table("", STEPS, steps), *notes), **run.about)
+
+
+def sharing(made: Explanation, run: Run) -> list[str]:
+    """Which heads read the same keys and values, where a number comes of them."""
+    from gptscope.commands.attention_built import shared
+
+    head = re.search(r"\.heads\.(\d+)\.(?!q)", made.name)
+    text = shared(run.model.spec, [int(head[1])]) if head else ""
+    return [text] if text else []
 
 
 def facts(made: Explanation, run: Run) -> tuple[tuple[Column, Any], ...]:
@@ -112,11 +126,19 @@ def facts(made: Explanation, run: Run) -> tuple[tuple[Column, Any], ...]:
     wheres = [(Column(word), token(run, i)) for word, i in made.tokens]
     return (
         (Column("value", "number"), made.value),
-        (Column("what it is"), made.meaning),
+        (Column("what it is"), meaning(made, run)),
         *wheres,
         (Column("the steps below give", "number"), made.computed),
         (Column("difference", "number"), made.value - made.computed),
     )
+
+
+def meaning(made: Explanation, run: Run) -> str:
+    """What the number is in this model, of all that its name may mean."""
+    first = run.model.blocks[0]
+    if re.match(r"layers\.\d+\.mlp_act\[", made.name):
+        return GATED if first.mlp.gate is not None else UNGATED
+    return made.meaning if first.ln1.shift is not None else made.meaning.replace(" + shift", "")
 
 
 def token(run: Run, i: int) -> str:

@@ -62,7 +62,7 @@ TURNING_KEYS = (
 
 def built(model: Model) -> Facts:
     """The choices of a model, but for those that have a table."""
-    from gptscope.model.weights import outlines
+    from gptscope.model.blocks import outlines
 
     s, blocks = model.spec, outlines(model.blocks)
     first = blocks[0]
@@ -123,7 +123,7 @@ def biases(block: Block) -> str:
 
 def around(model: Model) -> list[Pair]:
     """What some families have besides."""
-    from gptscope.model.weights import outlines
+    from gptscope.model.blocks import outlines
 
     attention: Attention = outlines(model.blocks)[0].attention
     found = {

@@ -22,6 +22,13 @@ WEIGHTS = (
     Column("std", "length"),
     Column("values", "vector"),
 )
+WIRED = {  # by keys of engine.forward.WIRINGS
+    "norm_of_parts": (
+        "ln1 and ln2 norm what attention and feed-forward layer give, before it is added"
+    ),
+    "parallel": "Attention reads ln1, the feed-forward layer ln2, both of the same list",
+    "norm_in_stream": "The stream goes on from what ln1 and ln2 give, not from what enters them",
+}
 
 
 @with_options
@@ -45,7 +52,7 @@ def command(
     if layer is not None:
         layer = check_index("layer", layer, run.model.spec.n_layers)
     at = None if token is None else check_index("token", token, len(run.ids))
-    trace = run.trace("layers.*.ln*", "ln_final.*")
+    trace = run.trace("embed_norm.*", "layers.*.ln*", "ln_final.*")
     show(view(trace, run, layer, at), target)
 
 
@@ -59,7 +66,8 @@ def view(trace: Trace, run: Run, layer: int | None, token: int | None) -> View:
         numbers = statistics(trace, name)
         rows = [(i, run.labels[i], *numbers[i]) for i in positions]
         tables.append(Table(name, columns(run), rows))
-    return View("norms", (*tables, Note(words(run)), weights(run, found)), **run.about)
+    notes = (Note(text) for text in (words(run), *places_of(run), *of_heads(run)))
+    return View("norms", (*tables, *notes, weights(run, found)), **run.about)
 
 
 def columns(run: Run) -> tuple[Column, ...]:
@@ -86,6 +94,36 @@ def words(run: Run) -> str:
         f"in: the {d} numbers of a token as they come; normalized: {how}, {gives}, but for eps = "
         f"{eps:g} under the root; out: times the gain{shifted}"
     )
+
+
+def places_of(run: Run) -> list[str]:
+    """Where the norms of a block stand, if not before the parts alone or after their sums."""
+    block = run.model.blocks[0]
+    after = "what attention and feed-forward layer give, before it is added"
+    shared = block.ln2 is None
+    said = [None if shared else WIRED.get(run.model.spec.wiring)]
+    said += [f"ln1_post and ln2_post norm {after}"] if block.ln1_post is not None else []
+    said += ["There is no ln2: attention and feed-forward layer both read ln1"] if shared else []
+    first = run.model.embed_norm is not None
+    said += ["embed_norm norms the embeddings, before the first block"] if first else []
+    return [text for text in said if text]
+
+
+def of_heads(run: Run) -> list[str]:
+    """The norms of queries and keys, which are no lists of the stream."""
+    from gptscope.model.blocks import outlines
+
+    attention = outlines(run.model.blocks)[0].attention
+    normed = {"queries": attention.q_norm, "keys": attention.k_norm}
+    having = {name: norm for name, norm in normed.items() if norm is not None}
+    if not having:
+        return []
+    each = all(norm.gain.shape[-1] == run.model.spec.d_head for norm in having.values())
+    how = "each head by itself" if each else "all heads as one list"
+    after = "q" if attention.turning is None else "q_before_rope"
+    names = " and ".join(having).capitalize()
+    text = f"{names} have a norm as well, {how} (Henry et al. 2020). gptscope trace has queries "
+    return [f"{text}before it, as q_before_norm, and after it, as {after}"]
 
 
 def names(trace: Trace, layer: int | None) -> list[str]:

@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from gptscope.commands.options import Target, Verbose, with_options
 from gptscope.commands.output import show
 from gptscope.errors import UsageError
-from gptscope.model.params import (
-    ParameterCount,
-    Sizes,
-    count,
-    count_tensors,
-    rule_of_thumb,
-    sizes_of,
-)
+from gptscope.model.params import ParameterCount, Sizes, count, rule_of_thumb
 from gptscope.model.presets import PRESETS, Preset, preset
-from gptscope.view import Column, Facts, Note, Part, Table, View
-
-if TYPE_CHECKING:
-    from gptscope.model.weights import Model
+from gptscope.view import Column, Facts, Part, Table, View
 
 NEEDED = ("d", "L")
 OFF = Column("off, share of the total", "signed")
@@ -94,6 +84,7 @@ def command(
             "--model counts the tensors of a model: it takes no --preset and no sizes",
             hint=f"gptscope params --model {model}",
         )
+    from gptscope.commands.params_of_model import view_of_model
     from gptscope.commands.session import opened
 
     show(view_of_model(opened(model, verbose=verbose)), target)
@@ -132,20 +123,6 @@ def asked(known: Preset | None, given: dict[str, Any]) -> Sizes:
     return Sizes(**given)
 
 
-def view_of_model(model: Model) -> View:
-    """The tensors of a model beside the formula of its sizes."""
-    from gptscope.commands.session import about_model
-
-    sizes, counted = sizes_of(model), count_tensors(model)
-    parts = (
-        facts_of(sizes, f"Sizes of {model.name}"),
-        table(sizes, count(sizes), counted),
-        Note(verdict(model, count(sizes), counted)),
-        thumb(sizes, counted),
-    )
-    return View("params", parts, model=about_model(model))
-
-
 def facts_of(sizes: Sizes, title: str) -> Facts:
     """What every letter stands for."""
     pairs = {
@@ -182,26 +159,6 @@ def formulas(sizes: Sizes) -> dict[str, str]:
         "normalisations": "(4 L + 2) d" if sizes.final_norm else "4 L d",
     }
     return found if sizes.tied else found | {"unembedding": "V d"}
-
-
-def verdict(model: Model, by_formula: ParameterCount, in_file: ParameterCount) -> str:
-    """Whether the formula and the tensors agree; if not, where, and why if that is known."""
-    parts = ("embeddings", "attention", "network", "normalisations", "unembedding")
-    off = {part: getattr(in_file, part) - getattr(by_formula, part) for part in parts}
-    if not any(off.values()):
-        tied = ", and the tied output matrix counted once" if model.tied else ""
-        return f"The formula agrees with the tensors in every part{tied}."
-    where = ", ".join(f"{part} {n:+,d}" for part, n in off.items() if n)
-    first = model.blocks[0]
-    lacks = {
-        "no biases": first.attention.out.bias is None and first.mlp.down.bias is None,
-        "norms without a shift": first.ln1.shift is None,
-    }
-    why = " and ".join(words for words, so in lacks.items() if so) or "other parts"
-    return (
-        f"The tensors differ from the formula: {where}. The formula is that of GPT-2; this model "
-        f"has {why}."
-    )
 
 
 def published(known: Preset, counted: ParameterCount) -> tuple[Part, ...]:

@@ -9,7 +9,9 @@ import typer
 from gptscope.commands.options import ModelName, Target, Verbose, with_options
 from gptscope.commands.output import show
 from gptscope.commands.places import places
-from gptscope.commands.session import about_model, opened
+from gptscope.commands.positions_in_heads import check_no_table, in_heads, of_layers, opened
+from gptscope.commands.positions_in_heads import overview as without_table
+from gptscope.commands.session import about_model
 from gptscope.errors import UsageError
 from gptscope.view import Column, Facts, Grid, Note, Part, Table, View
 
@@ -52,11 +54,22 @@ def command(
 
     Vaswani et al. 2017, "Attention Is All You Need", section 3.5.
 
+    Of a model that turns its queries and keys (rotary): how fast each pair turns.
+
+    Of one that takes off with the distance (ALiBi): the slope of each head.
+
     How alike is the cosine of two rows: 1 same direction, 0 right angle.
     """
     if first is not None and at is not None:
         raise UsageError("give one of --first and --at, not both")
-    loaded = opened(model, verbose=verbose)
+    found = opened(model, verbose=verbose)
+    loaded = found.model
+    if loaded.position_table is None and in_heads(loaded):
+        check_no_table(
+            loaded.name, instead(loaded.spec), {"--first": first, "--at": at, "--dims": dims}
+        )
+        show(View("positions", without_table(found), model=about_model(loaded)), target)
+        return
     table = table_of(loaded)
     chosen = None if at is None else places("--at", at, len(table), "position")
     if first is not None:
@@ -88,6 +101,8 @@ def instead(spec: Spec) -> str:
     """How a model without a table knows the order."""
     if spec.positions == "rotary":
         return "it turns its queries and keys by their places (rotary)"
+    if spec.positions == "alibi":
+        return "its heads take off from their scores with the distance (ALiBi)"
     if spec.causal:
         return "it knows the order from the mask alone, as a token sees only what came before"
     return "it does not know the order of the tokens at all"
@@ -102,6 +117,7 @@ def overview(model: Model, table: NDArray[Any], chosen: list[int] | None) -> tup
         *(waves(*table.shape) if computed else ()),
         *alike(table, chosen),
         *distances(table, computed=computed),
+        *of_layers(model),
     )
 
 

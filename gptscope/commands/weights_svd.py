@@ -88,7 +88,7 @@ def table(key: str, values: Array, layers: Sequence[int], top: int | None) -> Ta
 
 def words(model: Model) -> str:
     """What the numbers mean, and what is left out of them."""
-    from gptscope.model.weights import outlines
+    from gptscope.model.blocks import outlines
 
     s, attention = model.spec, [block.attention for block in outlines(model.blocks)]
     found = {

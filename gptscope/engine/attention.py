@@ -11,13 +11,13 @@ from gptscope.engine.ops import (
     distances,
     hidden,
     join_heads,
-    linear,
     mask_scores,
     scaled,
     softmax,
     split_heads,
     turn,
 )
+from gptscope.engine.products import linear
 from gptscope.engine.step import Step
 from gptscope.model.spec import Spec
 from gptscope.model.weights import Attention, Norm
@@ -34,7 +34,7 @@ def attention(x: Array, w: Attention, step: Step) -> Array:
     """
     hook, d_head = step.hook, step.spec.d_head
     q, k, v = (
-        split_heads(linear(x, part.weight, part.bias), d_head)  # [T, d] -> [H or G, T, d_h]
+        split_heads(linear(x, part.stored, part.bias), d_head)  # [T, d] -> [H or G, T, d_h]
         for part in (w.q, w.k, w.v)
     )
     if w.q_norm is not None:
@@ -50,7 +50,7 @@ def attention(x: Array, w: Attention, step: Step) -> Array:
         k, v = step.cache.extend(step.layer, k, v)  # [G, T, d_h] -> [G, S, d_h]
     mixed = hook("out", mix(q, k, v, w, step))  # [H, T, d_h]
     joined = hook("attn_concat", join_heads(mixed))  # [H, T, d_h] -> [T, H*d_h]
-    added = linear(joined, w.out.weight, w.out.bias)  # [T, H*d_h] -> [T, d]
+    added = linear(joined, w.out.stored, w.out.bias)  # [T, H*d_h] -> [T, d]
     return hook("attn_out", scaled(added, step.spec.residual_scale))
 
 

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from gptscope.engine.attention import attention
 from gptscope.engine.cache import Cache
 from gptscope.engine.norms import norm, normed
-from gptscope.engine.ops import activation, cap, linear, scaled
+from gptscope.engine.ops import activation, cap, scaled
+from gptscope.engine.products import against_rows, linear
 from gptscope.engine.step import Hook, Step, untouched
-from gptscope.model.weights import Block, Mlp, Model, Table, rows
+from gptscope.model.weights import Block, Mlp, Model, rows
 
 Array = NDArray[np.floating[Any]]
-UNEMBEDDED_AT_ONCE = 1 << 24  # numbers of the output table
 
 
 def forward(
@@ -46,6 +46,7 @@ def residual_stream(
         x = block(x, model.blocks[layer], Step(model.spec, layer, at, hook, cache))
     if cache:
         cache.advance(len(ids))
+    model.watch(x)
     return x
 
 
@@ -55,7 +56,7 @@ def embed(
     """Token ids [T] and their positions -> where the residual stream begins [T, d]."""
     x = rows(model.token_table, ids, model.dtype)  # [T] -> [T, d]
     if model.project_in is not None:
-        x = linear(x, model.project_in.weight, model.project_in.bias)
+        x = linear(x, model.project_in.stored, model.project_in.bias)
     x = hook("token_embeddings", scaled(x, model.spec.embed_scale))
     if model.position_table is not None:
         x = x + hook("position_embeddings", rows(model.position_table, at, model.dtype))
@@ -70,26 +71,14 @@ def unembed(model: Model, x: Array, hook: Hook = untouched) -> Array:
     if model.ln_final is not None:
         x = norm("ln_final", x, model.ln_final, spec, hook)
     if model.project_out is not None:
-        x = linear(x, model.project_out.weight, model.project_out.bias)
-    logits = scaled(against_rows(x, model.output_table, model.dtype), spec.logit_scale)
+        x = linear(x, model.project_out.stored, model.project_out.bias)
+    logits = scaled(against_rows(x, model.output_table), spec.logit_scale)
     if model.output_bias is not None:
         logits += model.output_bias
     if spec.logit_cap is not None:
         logits = cap(hook("logits_before_cap", logits), spec.logit_cap)
+    model.watch(logits)
     return hook("logits", logits)
-
-
-def against_rows(x: Array, table: Table, dtype: np.dtype[Any]) -> Array:
-    """X times every row of a table, widened slice by slice: [T, d] x [V, d] -> [T, V]."""
-    if isinstance(table, np.ndarray) and table.dtype == dtype:
-        return x @ table.T
-    n, d = table.shape
-    at_once = max(1, UNEMBEDDED_AT_ONCE // d)
-    out = np.empty((len(x), n), np.result_type(x, dtype))
-    for start in range(0, n, at_once):
-        part = slice(start, start + at_once)
-        np.matmul(x, rows(table, part, dtype).T, out=out[:, part])
-    return out
 
 
 def block(x: Array, w: Block, step: Step) -> Array:
@@ -145,12 +134,12 @@ def mlp(x: Array, w: Mlp, step: Step) -> Array:
     """
     hook, act = step.hook, activation(step.spec.activation)
     if w.gate is None:
-        hidden_units = hook("mlp_hidden", linear(x, w.up.weight, w.up.bias))  # [T, d] -> [T, F]
+        hidden_units = hook("mlp_hidden", linear(x, w.up.stored, w.up.bias))  # [T, d] -> [T, F]
         active = act(hidden_units)
     else:
-        gate = hook("mlp_gate", linear(x, w.gate.weight, w.gate.bias))  # [T, d] -> [T, F]
-        active = act(gate) * hook("mlp_up", linear(x, w.up.weight, w.up.bias))
-    added = linear(hook("mlp_act", active), w.down.weight, w.down.bias)  # [T, F] -> [T, d]
+        gate = hook("mlp_gate", linear(x, w.gate.stored, w.gate.bias))  # [T, d] -> [T, F]
+        active = act(gate) * hook("mlp_up", linear(x, w.up.stored, w.up.bias))
+    added = linear(hook("mlp_act", active), w.down.stored, w.down.bias)  # [T, F] -> [T, d]
     return hook("mlp_out", scaled(added, step.spec.residual_scale))
 
 

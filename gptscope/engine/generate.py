@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +12,7 @@ from gptscope.engine.forward import residual_stream, unembed
 from gptscope.engine.ids import checked_ids
 from gptscope.engine.sampling import Sampling, create_rng, distribution, ranked, sample
 from gptscope.errors import UsageError
+from gptscope.model.blocks import kept, outlines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -102,8 +103,8 @@ def draws(
 def _draws(
     model: Model, prompt: tuple[int, ...], max_new_tokens: int, how: Sampling, rng: Generator
 ) -> Iterator[Draw]:
-    # Where a token sees what comes after it, nothing computed earlier still holds.
-    cache = Cache(model.spec, model.dtype) if model.spec.causal else None
+    model = replace(model, blocks=kept(model.blocks))
+    cache = Cache(model.spec, model.dtype) if may_be_cached(model) else None
     ids = new = np.array(prompt, np.int64)
     for step in range(max_new_tokens):
         x = residual_stream(model, new if cache else ids, cache=cache)
@@ -117,6 +118,16 @@ def _draws(
             return
         new = np.array([drawn])
         ids = np.append(ids, new)
+
+
+def may_be_cached(model: Model) -> bool:
+    """Whether what was computed for a token still holds when the text grows.
+
+    It does not where a token sees what comes after it, nor where a longer text turns all keys
+    otherwise.
+    """
+    turnings = (block.attention.turning for block in outlines(model.blocks))
+    return model.spec.causal and not any(t is not None and t.stretched for t in turnings)
 
 
 def why(*, ended: bool, last: bool, full: bool) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gptscope.engine.hook_points import HOOK_POINTS
-from gptscope.model.weights import outlines
+from gptscope.model.blocks import outlines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -28,14 +28,6 @@ def softmax(x: Array) -> Array:
     return y
 
 
-def linear(x: Array, weight: Array, bias: Array | None = None) -> Array:
-    """X W + b: [T, in] -> [T, out], with the weight [in, out]."""
-    y = x @ weight
-    if bias is not None:
-        y += bias
-    return y
-
-
 def scaled(x: Array, scale: float) -> Array:
     """The same times a number of the config, which mostly is 1."""
     return x if scale == 1 else x * scale

@@ -39,7 +39,7 @@ def by_rows(formula: F) -> F:
             here = [_rows(a, part, x.shape[-2]) for a in args]
             out[..., part, :] = formula(x[..., part, :], *here, **kwargs)
 
-        for _ in _pool().map(one, _slices(x)):
+        for _ in pool().map(one, _slices(x)):
             pass
         return out
 
@@ -58,7 +58,8 @@ def _rows(argument: Any, part: slice, n_rows: int) -> Any:  # noqa: ANN401
 
 
 @cache
-def _pool() -> ThreadPoolExecutor:
+def pool() -> ThreadPoolExecutor:
+    """A thread for each core."""
     from concurrent.futures import ThreadPoolExecutor
 
     return ThreadPoolExecutor(os.cpu_count())

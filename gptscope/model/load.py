@@ -15,6 +15,7 @@ from gptscope.model.checkpoint import Checkpoint, open_checkpoint
 from gptscope.model.config import Config, read_config
 from gptscope.model.families import FAMILIES, UNNAMED, experts, family
 from gptscope.model.find import INDEX, WEIGHTS, find_weights
+from gptscope.model.finite import check_finite
 from gptscope.model.hub import repo_at
 from gptscope.model.params import count_tensors
 from gptscope.model.sharded import is_shard
@@ -23,6 +24,7 @@ from gptscope.model.tensors import Tensors
 from gptscope.model.tokenizer_files import load_tokenizer
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import ModuleType
 
     from gptscope.model.weights import Model
@@ -66,7 +68,7 @@ def open_model(name: str | Path, dtype: str = "float32") -> Opened:
     tensors = Tensors(checkpoint, kind.rename, computed)
     stored = kind.build(config, tensors)
     tensors.finish()
-    model = finish(stored, computed, config)
+    model = finish(stored, computed, config, checkpoint)
     model = with_tokenizer(model, checkpoint, file.parent)
     return Opened(replace(model, name=label(name, file)), config, checkpoint, tensors)
 
@@ -155,7 +157,12 @@ def find_tokenizer(folder: Path, checkpoint: Checkpoint, model: Model) -> Tokeni
     return Tokenizer(made, bos_id=model.bos_id, eos_id=eos, file=checkpoint.path.name)
 
 
-def finish(stored: Model, dtype: np.dtype[Any], config: Config) -> Model:
+def once(look: Callable[[], None]) -> Callable[[], None]:
+    """A look that is taken once only."""
+    return lru_cache(maxsize=1)(look)
+
+
+def finish(stored: Model, dtype: np.dtype[Any], config: Config, checkpoint: Checkpoint) -> Model:
     """What is the same for every family: counting, and the special tokens."""
     table, computed = stored.position_table, stored.spec.positions != "learned"
     bos = config.token_ids("bos_token_id")
@@ -164,6 +171,7 @@ def finish(stored: Model, dtype: np.dtype[Any], config: Config) -> Model:
         dtype=dtype,
         position_table=np.asarray(table).astype(dtype) if computed and table is not None else table,
         n_params=int(count_tensors(stored)),
+        look=once(lambda: check_finite(checkpoint.arrays.items(), checkpoint.path)),
         bos_id=bos[0] if bos else None,
         end_ids=config.token_ids("eos_token_id"),
     )

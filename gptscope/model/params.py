@@ -128,7 +128,8 @@ def sizes_of(model: Model) -> Sizes:
 
 def count_tensors(model: Model) -> ParameterCount:
     """The numbers in the arrays of a model, tied ones once; what is computed has none."""
-    from gptscope.model.weights import n_numbers, outlines  # noqa: PLC0415 - sizes need no NumPy
+    from gptscope.model.blocks import outlines  # noqa: PLC0415 - sizes alone need no NumPy
+    from gptscope.model.weights import n_numbers  # noqa: PLC0415
 
     homes = {"attention": "attention", "mlp": "network"}
     projections = n_numbers(model.project_in, model.project_out)

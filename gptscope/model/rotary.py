@@ -64,11 +64,8 @@ def turning(
         ModelError: the settings name a rule that is not known, or lack what it needs.
     """
     settings = rope_settings(config, layers)
-    base = settings.number("rope_theta", default=config.number("rope_theta", default=base))
-    share = settings.number(
-        "partial_rotary_factor", default=config.number("partial_rotary_factor", default=share)
-    )
-    dims = int(d_head * share)
+    base = either(settings, config, "rope_theta", base)
+    dims = int(d_head * either(settings, config, "partial_rotary_factor", share))
     if dims % 2 or not 0 < dims <= d_head:
         raise ModelError(f"{config.source}: {dims} of {d_head} numbers of a head cannot turn")
     kind = settings.word("rope_type", "type", default="default")
@@ -76,11 +73,21 @@ def turning(
     if rule is None:
         known = ", ".join(RULES)
         raise ModelError(f"{settings.source}: the rope_type {kind!r} is not one of: {known}")
-    turned = rule(Rope(config, settings, dims, base, said_length(config)))
-    if not config.has("rope_factors"):  # a list for the pairs, as GGUF keeps it
-        return turned
-    factors = config.numbers("rope_factors", dims // 2)
-    return replace(turned, speeds=tuple(s / f for s, f in zip(turned.speeds, factors, strict=True)))
+    return by_pair(config, rule(Rope(config, settings, dims, base, said_length(config))))
+
+
+def by_pair(config: Config, turning: Turning) -> Turning:
+    """Each speed over a number of its own, where there is a list of them, as GGUF keeps it."""
+    speeds = turning.speeds
+    if not config.has("rope_factors"):
+        return turning
+    factors = config.numbers("rope_factors", len(speeds))
+    return replace(turning, speeds=tuple(s / f for s, f in zip(speeds, factors, strict=True)))
+
+
+def either(settings: Config, config: Config, key: str, default: float) -> float:
+    """A number that the settings say or, older, the config itself."""
+    return settings.number(key, default=config.number(key, default=default))
 
 
 def rope_settings(config: Config, layers: str | None) -> Config:

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gptscope.errors import ModelError
+from gptscope.model.blocks import Blocks
 from gptscope.model.dtypes import widen
 from gptscope.model.files import short
-from gptscope.model.finite import check_finite
-from gptscope.model.weights import Blocks
+from gptscope.model.mapping import forgetter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -38,7 +38,7 @@ class Tensors:
 
         `dtype` is what is computed in, at the least: arrays are widened to it, never narrowed.
         """
-        self._path, self._file = checkpoint.path, checkpoint.path.name
+        self._checkpoint, self._file = checkpoint, checkpoint.path.name
         self._stored_names: dict[str, str] = {}
         for name in checkpoint.arrays:
             self._add(name, rename(name))
@@ -46,7 +46,6 @@ class Tensors:
         self.dtype = dtype
         self.ignored: set[str] = set()
         self._taken: set[str] = set()
-        self._checked: set[str] = set()
         self._outlined = False
 
     def _add(self, stored: str, name: str) -> None:
@@ -77,11 +76,14 @@ class Tensors:
         dtype = np.promote_types(self.dtype, np.float32 if table.dtype.kind == "V" else table.dtype)
         if self._outlined:
             return np.broadcast_to(np.zeros((), dtype), shape)
-        stored = np.asarray(table)
-        if name not in self._checked:
-            self._checked.add(name)
-            check_finite([(self._stored_names[name], stored)], self._path)
-        return widen(stored, dtype)
+        return widen(np.asarray(table), dtype)
+
+    def matrix(self, name: str, *shape: int) -> Array:
+        """The tensor as it lies in the file: products widen a piece of it at a time; as `take`."""
+        table = self.table(name, *shape)
+        if self._outlined:
+            return np.broadcast_to(np.zeros((), table.dtype), shape)
+        return np.asarray(table)
 
     def maybe(self, name: str, *shape: int) -> Array | None:
         """The tensor if it is there, and None if not."""
@@ -110,7 +112,7 @@ class Tensors:
         """
         with self._outlining():
             outlines = tuple(make(layer) for layer in range(n_layers))
-        return Blocks(make, outlines)
+        return Blocks(make, outlines, forgetter(self._checkpoint))
 
     @contextmanager
     def _outlining(self) -> Iterator[None]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
-from typing import TYPE_CHECKING, Any, Protocol, cast, overload
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +12,8 @@ from numpy.typing import NDArray
 from gptscope.model.dtypes import widen
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
     from gptscope.model.spec import Spec
     from gptscope.tokens import Tokenizer
 
@@ -40,10 +41,15 @@ class Table(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Linear:
-    """X W + b."""
+    """X W + b; the matrix stays as it lies in the file, which may be in a narrow dtype."""
 
-    weight: Array  # [in, out]
+    stored: Array  # [in, out]
     bias: Array | None  # [out]
+
+    @property
+    def weight(self) -> Array:
+        """The matrix [in, out], widened to at least float32."""
+        return widen(self.stored, FLOAT32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +135,20 @@ class Model:
     bos_id: int | None = None
     end_ids: tuple[int, ...] = ()
     tokenizer: Tokenizer | None = field(default=None, repr=False)
+    look: Callable[[], None] | None = field(default=None, repr=False)  # for what is not finite
     no_tokenizer: str = "this model has no tokenizer.json"  # why, where it has none
+
+    def watch(self, x: Array) -> None:
+        """Look for the tensor behind it, if what a pass gives is not finite.
+
+        NaN or an infinity in any matrix reaches the stream of every token, so that nothing has to
+        be read for this while all is well.
+
+        Warns:
+            NotFiniteWarning: it names the first tensor of the file that holds one.
+        """
+        if self.look is not None and not np.isfinite(x).all():
+            self.look()
 
     @property
     def unembedding(self) -> Array:
@@ -148,47 +167,6 @@ class Model:
             raise KeyError(name)
         norm: Norm = found
         return norm
-
-
-class Blocks(Sequence[Block]):
-    """The blocks of a file: each is made of its tensors when it is asked for, the last one kept.
-
-    One block at a time lives in memory; `outlines` have the shapes of all, and no numbers.
-    """
-
-    def __init__(self, make: Callable[[int], Block], outlines: Sequence[Block]) -> None:
-        """`make` gives the block of a layer, widened."""
-        self._make, self.outlines = make, outlines
-        self._last: tuple[int, Block] | None = None
-
-    def __len__(self) -> int:
-        """L."""
-        return len(self.outlines)
-
-    @overload
-    def __getitem__(self, index: int) -> Block: ...
-    @overload
-    def __getitem__(self, index: slice) -> tuple[Block, ...]: ...
-    def __getitem__(self, index: int | slice) -> Block | tuple[Block, ...]:
-        """One block; or several, all in memory.
-
-        Raises:
-            IndexError: there are fewer.
-        """
-        if isinstance(index, slice):
-            return tuple(self._make(i) for i in range(len(self))[index])
-        layer = range(len(self))[index]
-        if self._last is not None and self._last[0] == layer:
-            return self._last[1]
-        self._last = None  # it goes before the next one comes
-        made = self._make(layer)
-        self._last = (layer, made)
-        return made
-
-
-def outlines(blocks: Sequence[Block]) -> Sequence[Block]:
-    """Blocks of the right parts and shapes, without the cost of reading them."""
-    return blocks.outlines if isinstance(blocks, Blocks) else blocks
 
 
 def rows(table: Table, index: Any, dtype: np.dtype[Any]) -> Array:  # noqa: ANN401

@@ -6,11 +6,13 @@ import pytest
 from numpy.testing import assert_allclose
 
 from gptscope.commands.attention import APART
+from gptscope.commands.attention_built import sight
 from gptscope.commands.attention_look import Look, window_of
 from gptscope.commands.attention_parts import row
 from gptscope.commands.session import Run
 from gptscope.glyphs import token_glyphs
 from tests.helpers.cli import SENTENCE, column, parts, refused, run_cli
+from tests.helpers.families import family_folder
 from tests.helpers.folders import GOLDEN, tensors_of
 
 AHEAD = np.triu(np.ones((6, 6), bool), 1)
@@ -377,3 +379,55 @@ def test_pages_number_the_tokens_of_a_window_as_they_stand(fmt, shown):
     text = run_cli(["attention", SENTENCE, "--head", "0", "--last", "2", "-f", fmt]).text
     assert shown in text.replace("&#183;", "\u00b7")
     assert {"markdown": "| 0 `\u00b7with`", "html": ">0</small>"}[fmt] not in text
+
+
+# What is said of heads
+
+
+def said_of(case, *args):
+    found = parts("attention", "--ids", "1,2,3,4", "--model", family_folder(case), *args)
+    return [part["text"] for part in found if part["kind"] == "note"]
+
+
+@pytest.mark.parametrize(
+    ("case", "words"),
+    [
+        ("llama-grouped", "Heads 0-2 share keys and values 0, 3-5 share keys and values 1"),
+        ("llama-one-group", "All heads share one list of keys and values"),
+        ("gemma2", "In layer 0 a token sees itself and the 15 before it"),
+        ("gemma2", "Scores are multiplied by 0.378, not by 1 / sqrt(10) = 0.3162"),
+        ("gemma2", "Scaled scores are capped softly, 3 tanh(score / 3)"),
+        ("qwen3", "Queries and keys are normed before their product"),
+        ("bloom", "for every token of distance (ALiBi): head 0 0.25, head 1 0.0625"),
+    ],
+)
+def test_notes_say_what_heads_have(case, words):
+    assert any(words in text for text in said_of(case))
+
+
+def test_notes_are_those_of_the_heads_that_are_shown():
+    assert "Heads 3-5 share keys and values 1" in said_of("llama-grouped", "--head", "4")
+    said = said_of("bloom", "--head", "2")
+    assert any(text.endswith("(ALiBi): head 2 0.01562") for text in said)
+    assert not any("a token sees" in text for text in said_of("gemma2", "--layer", "1"))
+
+
+def test_what_the_paper_has_needs_no_words():
+    assert all("keys" not in text for text in said_of("gptj"))
+
+
+def test_what_lies_outside_a_window_is_hidden():
+    ids = ",".join(["3"] * 20)
+    args = ["--ids", ids, "--model", family_folder("mistral"), "--head", "0"]
+    grid, *_ = parts("attention", *args)
+    assert grid["values"][18][:4] == [None] * 3 + [pytest.approx(grid["values"][18][3])]
+    assert grid["values"][18][3] is not None
+    assert grid["values"][18][19] is None
+
+
+@pytest.mark.parametrize(
+    ("window", "words"),
+    [(1, "itself alone"), (2, "itself and the one before"), (9, "itself and the 8 before it")],
+)
+def test_how_far_a_token_sees(window, words):
+    assert sight(window) == words

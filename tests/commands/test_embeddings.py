@@ -2,7 +2,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+import gptscope
 from tests.helpers.cli import SENTENCE, column, parts
+from tests.helpers.families import family_folder
 
 
 def test_strips_are_those_of_the_trace(trace, labels):
@@ -64,3 +66,23 @@ def test_a_token_alone_shows_sixteen_numbers():
 def test_lengths_are_told_beside_the_numbers(trace):
     _, note = parts("embeddings", SENTENCE, "--token", "0")
     assert f"sum {np.linalg.norm(trace.embeddings[0]):.4f}" in note["text"]
+
+
+@pytest.mark.parametrize(
+    ("case", "rows", "words"),
+    [
+        ("gemma2", ["token", "sum"], "token is its row of the table times 5.65685"),
+        ("gemma2", ["token", "sum"], "no row of positions is added: rotary positions"),
+        ("bloom", ["token", "normed"], "normed is that after embed_norm"),
+        ("bloom", ["token", "normed"], "no row of positions is added: ALiBi"),
+        ("opt-350m", ["token", "position", "sum"], "token is 12 numbers of the table, widened"),
+    ],
+)
+def test_rows_are_those_that_the_model_has(case, rows, words):
+    table, note = parts("embeddings", "--ids", "4", "--model", family_folder(case))
+    assert column(table, "row") == rows
+    assert words in note["text"]
+    folder = family_folder(case)
+    exact, _ = parts("embeddings", "--ids", "4", "--dims", "2", "--model", folder)
+    trace = gptscope.trace(gptscope.load(folder), [4])
+    assert np.float32(column(exact, rows[-1])) == trace.embeddings[0, 2]

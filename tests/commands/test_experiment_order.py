@@ -9,7 +9,8 @@ import gptscope
 from gptscope.analysis.order import derangement
 from gptscope.commands.experiment_order import view
 from gptscope.commands.session import Run
-from tests.helpers.cli import SENTENCE, beside_notes, column, refused, rows, run_cli
+from tests.helpers.cli import SENTENCE, asked, beside_notes, column, refused, rows, run_cli
+from tests.helpers.families import family_folder
 from tests.helpers.folders import tensors_of
 from tests.helpers.micro import micro_model
 
@@ -161,3 +162,26 @@ def test_a_text_may_be_too_long():
     long = ",".join(["1", "2"] * 100)
     said, _ = refused(run_cli([*CALL, "--ids", long]), 2)
     assert said == "the text is 200 tokens long, and this model reads 128 at most"
+
+
+def answer_of(*args):
+    return asked("experiment order", *args)["parts"]
+
+
+@pytest.mark.parametrize(
+    ("case", "words"),
+    [
+        ("llama", "those of the heads: rotary positions, which turn queries and keys."),
+        ("bloom", "those of the heads: ALiBi, which takes off from the scores with the distance."),
+    ],
+)
+def test_positions_in_the_heads_count(case, words):
+    table, note, _ = answer_of("--model", family_folder(case), "--ids", "1,2,3,4")
+    assert column(table, "positions") == ["no", "yes", "no", "yes"]
+    assert column(table, "outputs") == ["permuted the same way", *["different"] * 3]
+    assert words in note["text"]
+
+
+def test_a_layer_that_does_not_turn_has_no_positions():
+    args = ["--model", family_folder("smollm3"), "--ids", "1,2,3,4", "--layer", "1"]
+    assert column(answer_of(*args)[0], "positions") == ["no", "no"]

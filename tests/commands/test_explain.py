@@ -3,6 +3,7 @@ from rich.cells import cell_len
 
 import gptscope
 from tests.helpers.cli import SENTENCE, asked, column, parts, refused, run_cli
+from tests.helpers.families import family_folder
 from tests.helpers.folders import GOLDEN
 
 
@@ -120,3 +121,23 @@ def test_a_rotary_pair():
     values = {row["step"]: row["value"] for row in steps["rows"]}
     assert values["angle"] == pytest.approx(2 * values["speed"])
     assert values["q"] == pytest.approx(values["a"] * values["sin"] + values["b"] * values["cos"])
+
+
+def explained(case, address):
+    found = parts("explain", "--model", family_folder(case), "--ids", "1,2,3,4", address)
+    return found[0]["facts"]["what it is"], [part["text"] for part in found if "text" in part]
+
+
+def test_heads_that_share_keys_are_told():
+    _, said = explained("llama-grouped", "layers.0.heads.3.weights[3,1]")
+    assert said[0] == "Heads 3-5 share keys and values 1"
+    assert len(explained("llama-grouped", "layers.0.heads.3.q[3,1]")[1]) == 1
+    assert len(explained("gptj", "layers.0.heads.1.weights[3,1]")[1]) == 1
+
+
+def test_a_meaning_is_that_of_the_model():
+    gated, _ = explained("llama-grouped", "layers.0.mlp_act[3,1]")
+    assert gated == "hidden units after their gates: the activated gate times the unit"
+    assert explained("gptj", "layers.0.mlp_act[3,1]")[0] == "hidden units after activation"
+    assert explained("olmo2", "layers.0.ln1.out[3,1]")[0].endswith("normalized * gain")
+    assert explained("gptj", "layers.0.ln1.out[3,1]")[0].endswith("normalized * gain + shift")

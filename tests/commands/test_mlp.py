@@ -2,7 +2,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+import gptscope
+from gptscope.commands.mlp import glu
 from tests.helpers.cli import SENTENCE, column, parts
+from tests.helpers.families import family_folder
 from tests.helpers.folders import tensors_of
 
 
@@ -55,3 +58,37 @@ def test_what_is_no_number_comes_first(folder):
     assert first == {"unit": 5, "before": "NaN", "after": "NaN"}
     sizes = np.abs([row["after"] for row in rest])
     assert np.all(np.diff(sizes) <= 0)
+
+
+def test_gated_units_show_gate_and_unit():
+    folder = family_folder("llama")
+    trace = gptscope.trace(gptscope.load(folder), [1, 2, 3]).layers[1]
+    overview, facts, table = parts("mlp", "--ids", "1,2,3", "--layer", "1", "--model", folder)
+    assert overview["title"] == "Layer 1: 42 gated units, all tokens"
+    assert column(overview, "gates open") == (trace.mlp_gate > 0).sum(axis=1).tolist()
+    assert column(overview, "strongest unit") == np.abs(trace.mlp_act).argmax(axis=1).tolist()
+    assert facts["facts"] == {"gates open": int((trace.mlp_gate[2] > 0).sum()), "units": 42}
+    assert table["title"] == "The strongest: after = silu(gate) x up (SwiGLU)"
+    units = column(table, "unit")
+    for name, values in {
+        "gate": trace.mlp_gate,
+        "up": trace.mlp_up,
+        "after": trace.mlp_act,
+    }.items():
+        assert_allclose(column(table, name), values[2, units], rtol=1e-5)
+    gate, up = (np.array(column(table, name)) for name in ("gate", "up"))
+    assert_allclose(column(table, "after"), gate / (1 + np.exp(-gate)) * up, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("activation", "name"),
+    [
+        ("silu", "SwiGLU"),
+        ("gelu_pytorch_tanh", "GeGLU"),
+        ("relu", "ReGLU"),
+        ("sigmoid", "GLU"),
+        ("mish", "a gated linear unit"),
+    ],
+)
+def test_gated_units_have_names(activation, name):
+    assert glu(activation) == name

@@ -4,6 +4,7 @@ from numpy.testing import assert_allclose
 
 import gptscope
 from tests.helpers.cli import SENTENCE, column, parts
+from tests.helpers.families import family_folder
 from tests.helpers.folders import GOLDEN
 
 NORMS = [*(f"layers.{i}.ln{n}" for i in range(4) for n in (1, 2)), "ln_final"]
@@ -99,3 +100,42 @@ def test_layer_leaves_its_norms_alone(layer, at):
 def test_token_leaves_its_rows_alone(found, token, at):
     for name, table in tables(SENTENCE, "--token", token).items():
         assert table["rows"] == [found[name]["rows"][at]]
+
+
+def notes_of(case):
+    found = parts("norms", "--ids", "1,2,3", "--model", family_folder(case))
+    return " / ".join(part["text"] for part in found if part["kind"] == "note")
+
+
+@pytest.mark.parametrize(
+    ("case", "names"),
+    [
+        ("gemma2", ["ln1", "ln1_post", "ln2", "ln2_post"]),
+        ("olmo2", ["ln1", "ln2"]),
+        ("gptj", ["ln1"]),
+        ("bloom", ["ln1", "ln2"]),
+    ],
+)
+def test_every_norm_of_a_model_has_a_table(case, names):
+    found = list(tables("--ids", "1,2,3", "--model", family_folder(case)))
+    first = ["embed_norm"] if case == "bloom" else []
+    blocks = [f"layers.{i}.{name}" for i in range(2) for name in names]
+    assert found == [*first, *blocks, "ln_final"]
+
+
+@pytest.mark.parametrize(
+    ("case", "words"),
+    [
+        ("gemma2", "ln1_post and ln2_post norm what attention and feed-forward layer give"),
+        ("olmo2", "ln1 and ln2 norm what attention and feed-forward layer give, before it is"),
+        ("olmo2", "Queries and keys have a norm as well, all heads as one list"),
+        ("qwen3", "each head by itself (Henry et al. 2020)"),
+        ("qwen3", "q_before_norm, and after it, as q_before_rope"),
+        ("gptj", "There is no ln2: attention and feed-forward layer both read ln1"),
+        ("gpt_neox", "Attention reads ln1, the feed-forward layer ln2, both of the same list"),
+        ("bloom", "embed_norm norms the embeddings, before the first block"),
+        ("bloom-after-norm", "The stream goes on from what ln1 and ln2 give"),
+    ],
+)
+def test_words_say_where_norms_stand(case, words):
+    assert words in notes_of(case)

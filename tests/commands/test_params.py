@@ -6,6 +6,7 @@ import gptscope
 from gptscope.model.presets import PRESETS
 from gptscope.model.shipped import shipped_folders
 from tests.helpers.cli import asked, column, parts, refused, run_cli, spawn
+from tests.helpers.families import family_folder
 from tests.helpers.folders import GOLDEN
 
 TOY = ["--d", "8", "--L", "2", "--V", "8", "--ctx", "4"]
@@ -273,3 +274,28 @@ def test_nothing_is_wider_than_the_screen(args):
     result = run_cli(["params", *args], env={"COLUMNS": "40"})
     assert (result.status, result.err) == (0, "")
     assert [line for line in result.lines if cell_len(line) > 40] == []
+
+
+@pytest.mark.parametrize(
+    ("case", "formulas", "why"),
+    [
+        (
+            "llama-grouped",
+            {"attention": "L (2 d G d_h + 2 d H d_h + 2 G d_h + H d_h + d)"},
+            "shared keys and values",
+        ),
+        ("gptj", {"attention": "4 L d^2", "normalisations": "2 L d + 2 d"}, "one norm in a block"),
+        ("gemma2", {"normalisations": "4 L d + d"}, "gates and four norms in a block"),
+        ("opt-350m", {"embeddings": "V d_e + ctx d + 2 d d_e"}, "tables that are widened"),
+        ("bloom", {"normalisations": "4 L d + 4 d"}, "a norm of the embeddings"),
+    ],
+)
+def test_other_models_have_formulas_of_their_own(case, formulas, why):
+    folder = family_folder(case)
+    _, table, letters, note, _ = parts("params", "--model", folder)
+    rows = {row["part"]: row for row in table["rows"]}
+    assert {part: rows[part]["formula"] for part in formulas} == formulas
+    assert column(table, "by the formula") == column(table, "parameters")
+    assert rows["total"]["parameters"] == gptscope.load(folder).n_params
+    assert letters["text"].startswith("The formulas are those of this very model, with L = 2, ")
+    assert why in note["text"]

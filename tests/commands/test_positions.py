@@ -4,8 +4,10 @@ from numpy.testing import assert_allclose
 from rich.cells import cell_len
 
 import gptscope
+from gptscope.engine.ops import turn
 from gptscope.model.positions import sinusoidal_positions
 from tests.helpers.cli import asked, column, parts, refused, run_cli
+from tests.helpers.families import family_folder
 from tests.helpers.folders import changed_copy
 
 TOY = ["--model", "toy"]
@@ -192,7 +194,6 @@ def without_table(tmp_path, **config):
     [
         ({"positions": "none"}, "it knows the order from the mask alone"),
         ({"positions": "none", "causal": False}, "it does not know the order"),
-        ({"positions": "rotary"}, "it turns its queries and keys"),
     ],
 )
 def test_a_model_without_a_table_is_told_so(tmp_path, config, how):
@@ -227,3 +228,90 @@ def test_nothing_is_wider_than_the_screen(model, options, columns):
     result = run_cli(["positions", "--model", model, *options], env={"COLUMNS": str(columns)})
     assert (result.status, result.err) == (0, "")
     assert [line for line in result.lines if cell_len(line) > columns] == []
+
+
+# Positions in the heads
+
+
+def titles(found):
+    return [part.get("title") for part in found if part["kind"] != "note"]
+
+
+def test_turns_are_those_of_the_engine():
+    model = gptscope.load(family_folder("gptj"))
+    facts, _, table, note, grid, _ = parts("positions", "--model", family_folder("gptj"))
+    turning = model.blocks[0].attention.turning
+    assert facts["facts"]["numbers of a head that turn"] == "6 of 10"
+    assert column(table, "numbers") == ["0, 3", "1, 4", "2, 5"]
+    speeds = np.array(column(table, "speed"))
+    assert_allclose(speeds, turning.speeds)
+    assert_allclose(column(table, "wavelength"), 2 * np.pi / speeds)
+    assert_allclose(column(table, "turns"), 96 * speeds / (2 * np.pi))
+    assert "96 tokens, the longest text" in note["text"]
+    distances = np.array(grid["columns"], int)
+    cosines = np.cos(np.outer(speeds, distances))
+    assert_allclose(grid["values"], [*cosines, cosines.mean(axis=0)], atol=1e-6)
+    assert grid["rows"] == ["pair 0", "pair 1", "pair 2", "mean"]
+
+
+def test_a_turned_list_is_as_alike_as_the_mean_says():
+    model = gptscope.load(family_folder("llama"))
+    *_, grid, _ = parts("positions", "--model", family_folder("llama"))
+    turning = model.blocks[0].attention.turning
+    ones = np.ones((1, 9, 2 * len(turning.speeds)))
+    turned = turn(ones, np.arange(9), turning.speeds)[0]
+    shown = grid["values"][-1][grid["columns"].index("8")]
+    assert turned[0] @ turned[8] / ones.shape[-1] == pytest.approx(shown)
+
+
+@pytest.mark.parametrize(
+    ("case", "name"),
+    [
+        ("llama-linear", "speed before stretching"),
+        ("llama-yarn", "speed before stretching"),
+        ("llama-llama3", "speed before stretching"),
+        ("llama-dynamic", "speed in the longest text"),
+        ("llama-longrope", "speed in the longest text"),
+    ],
+)
+def test_what_is_stretched_has_a_speed_before_and_after(case, name):
+    _, said, table, *_ = parts("positions", "--model", family_folder(case))
+    assert said["title"] == "What the config says of turning"
+    slow, fast = sorted((column(table, "speed"), column(table, name)))
+    assert slow[-1] < fast[-1]
+    assert all(a <= b for a, b in zip(slow, fast, strict=True))
+
+
+def test_layers_of_each_kind_have_tables_of_their_own():
+    found = parts("positions", "--model", family_folder("gemma3"))
+    tables = [title for title in titles(found) if "How fast" in title]
+    assert [title.partition(":")[0] for title in tables] == ["Layers 0-1", "Layer 2"]
+    layers = next(part for part in found if part.get("title", "").startswith("Layers; the window"))
+    assert column(layers, "window") == [16, None]
+
+
+def test_layers_that_do_not_turn_are_seen():
+    found = parts("positions", "--model", family_folder("smollm3"))
+    assert any("Layers 0, 2: How fast" in title for title in titles(found))
+
+
+def test_slopes_are_what_is_taken_off():
+    model = gptscope.load(family_folder("bloom"))
+    _, table, note = parts("positions", "--model", family_folder("bloom"))
+    slopes = np.array(model.blocks[0].attention.slopes)
+    assert_allclose(column(table, "slope"), slopes)
+    assert_allclose(column(table, "at distance 100"), -100 * slopes)
+    assert_allclose(np.exp(-slopes * column(table, "halved every")), 0.5)
+    assert note["text"].startswith("ALiBi (Press, Smith and Lewis 2022)")
+
+
+def test_windows_stand_beside_a_table():
+    *_, layers = parts("positions", "--model", family_folder("gpt_neo"))
+    assert column(layers, "window") == [None, 16]
+
+
+@pytest.mark.parametrize("option", ["--first", "--at", "--dims"])
+def test_what_chooses_of_a_table_needs_one(option):
+    args = ["positions", "--model", family_folder("llama"), option, "1"]
+    sentence, _ = refused(run_cli(args), 2)
+    assert sentence.startswith(f"{option} chooses of a table, and llama has none: it turns")

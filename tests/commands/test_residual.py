@@ -3,6 +3,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from tests.helpers.cli import SENTENCE, parts
+from tests.helpers.families import family_folder
 from tests.helpers.folders import tensors_of
 
 BLOCKS = [f"layers.{i}." for i in range(4)]
@@ -43,3 +44,40 @@ def test_the_sentence_tells_what_is_no_number(folder):
     row = added["rows"].index("layers.1.mlp_out")
     assert added["values"][row] == ["NaN", "NaN"]
     assert note["text"] == "layers.1.mlp_out at token 0 <id 1> is not a number"
+
+
+@pytest.mark.parametrize(
+    ("case", "after", "added"),
+    [
+        ("gptj", ["output"], ["attn_out", "mlp_out"]),
+        ("gemma2", ["resid_after_attn", "output"], ["ln1_post.out", "ln2_post.out"]),
+        ("olmo2", ["resid_after_attn", "output"], ["ln1.out", "ln2.out"]),
+        ("bloom-after-norm", ["resid_after_attn", "output"], ["attn_out", "mlp_out"]),
+        ("opt-350m", ["resid_after_attn", "output"], ["attn_out", "mlp_out"]),
+    ],
+)
+def test_rows_are_those_of_the_wiring(case, after, added):
+    stream, parts_added, *_ = parts("residual", "--ids", "1,2,3", "--model", family_folder(case))
+    layers = [f"layers.{i}." for i in range(2)]
+    assert stream["rows"] == ["embeddings", *(layer + key for layer in layers for key in after)]
+    assert parts_added["rows"] == [layer + key for layer in layers for key in added]
+
+
+@pytest.mark.parametrize(
+    ("case", "words"),
+    [
+        ("gptj", "In every block output = input + attn_out + mlp_out"),
+        ("gemma2", "resid_after_attn = input + ln1_post.out; output = resid_after_attn + ln2_post"),
+        ("bloom-after-norm", "resid_after_attn = ln1.out + attn_out; output = ln2.out + mlp_out"),
+    ],
+)
+def test_the_sums_are_said_with_what_they_leave(case, words):
+    *_, how, left = parts("residual", "--ids", "1,2,3", "--model", family_folder(case))
+    assert words in how["text"]
+    name, _, value = left["text"].rpartition(" ")
+    assert name == "Largest remainder of these sums in all layers:"
+    assert float(value) < 1e-5
+
+
+def test_gpt2_needs_no_words_for_its_sums():
+    assert len(parts("residual", SENTENCE)) == 3

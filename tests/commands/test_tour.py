@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose
 import gptscope
 from gptscope.commands.tour import CardName
 from tests.helpers.cli import SENTENCE, asked, parts, rows, run_cli, spawn
+from tests.helpers.families import family_folder
 from tests.helpers.folders import CASES, GOLDEN, ids_of
 
 FACTS = ["what", "2017 paper", "shapes", "formula", "python"]
@@ -32,6 +33,29 @@ TOURS = {
 } | {
     case: ["--model", str(GOLDEN / case), "--ids", ",".join(map(str, ids_of(case)))]
     for case in CASES
+}
+FAMILIES = [
+    "bloom",
+    "bloom-after-norm",
+    "gemma2",
+    "gpt_neo",
+    "gptj",
+    "granite",
+    "granite-bias",
+    "llama-grouped",
+    "llama-one-group",
+    "llama-yarn",
+    "olmo2",
+    "openai-gpt",
+    "opt-350m",
+    "opt-no-last-norm",
+    "phi-qk-norm",
+    "qwen2-window",
+    "smollm3",
+]
+TOURS |= {
+    case: ["--model", family_folder(case), "--ids", ",".join(map(str, range(1, 21)))]
+    for case in FAMILIES
 }
 
 
@@ -76,18 +100,24 @@ def test_eleven_cards_in_the_order_of_the_pass():
     assert len(CardName) == 11
 
 
-def test_sizes(tour):
-    model = tour["model"]
-    assert tour["parts"][0]["facts"] == {
-        "tokens (T)": len(tour["input"]["ids"]),
-        "numbers per token (d)": model["d_model"],
-        "blocks (L)": model["n_layers"],
-        "heads (H)": model["n_heads"],
-        "numbers per head (d_h)": model["d_head"],
-        "feed-forward width (F)": model["d_ff"],
-        "vocabulary (V)": model["n_vocab"],
-        "longest text": model["n_ctx"],
-    }
+def test_sizes(tour, named):
+    model, spec = tour["model"], named["model"].spec
+    own = {"heads with own keys (G)": spec.n_kv_heads}
+    shared = own if spec.n_kv_heads < spec.n_heads else {}
+    assert (
+        tour["parts"][0]["facts"]
+        == {
+            "tokens (T)": len(tour["input"]["ids"]),
+            "numbers per token (d)": model["d_model"],
+            "blocks (L)": model["n_layers"],
+            "heads (H)": model["n_heads"],
+            "numbers per head (d_h)": model["d_head"],
+            "feed-forward width (F)": model["d_ff"],
+            "vocabulary (V)": model["n_vocab"],
+            "longest text": model["n_ctx"],
+        }
+        | shared
+    )
 
 
 def test_every_card_lives_in_a_file_of_its_name():
@@ -130,21 +160,34 @@ def test_python_of_the_embedding_and_position(tour, named):
     n, trace = min(len(tour["input"]["ids"]), 6), named["trace"]
     rows = python(tour, CardName.embedding, named)
     assert_allclose(dims(table(tour, CardName.embedding)), rows[:n, :4], rtol=1e-6)
-    last = python(tour, CardName.position, named)[-1]
-    half = trace.spec.d_head // 2
-    seen = last[[0, half, 1, half + 1]] if trace.spec.positions == "rotary" else last[:4]
-    assert_allclose(dims(table(tour, CardName.position))[-1], seen, rtol=1e-6)
+    assert_allclose(rows, trace.token_embeddings, rtol=1e-6)
+
+
+def test_python_of_the_position(tour, named):
+    model, made = named["model"], python(tour, CardName.position, named)
+    shown = table(tour, CardName.position)
+    if model.spec.positions == "alibi":
+        assert [row["slope"] for row in shown] == list(made)
+        assert [row["off at distance 10"] for row in shown] == [10 * slope for slope in made]
+        return
+    seen = made[-1][:4]
+    turning = next((b.attention.turning for b in model.blocks if b.attention.turning), None)
+    if turning:
+        half = len(turning.speeds)
+        seen = made[-1][[0, half, 1, half + 1]]
+    assert_allclose(dims(shown)[-1], seen, rtol=1e-6)
 
 
 def test_python_of_add_and_norm(tour, named):
-    trace, (first, attention, total) = named["trace"], dims(table(tour, CardName.add_and_norm, 1))
-    assert_allclose(
-        python(tour, CardName.add_and_norm, named), trace["layers.0.ln1.out"], atol=1e-5
-    )
-    assert_allclose(first + attention, total, atol=1e-6)
-    assert_allclose(first, trace.layers[0].input[-1][:4])
-    if trace.spec.wiring == "pre_norm":
-        assert_allclose(total, trace.layers[0].resid_after_attn[-1][:4])
+    trace, (*parts, total) = named["trace"], dims(table(tour, CardName.add_and_norm, 1))
+    layer, wiring = trace.layers[0], trace.spec.wiring
+    assert_allclose(python(tour, CardName.add_and_norm, named), layer.ln1.out, atol=1e-5)
+    assert_allclose(sum(parts), total, atol=1e-6)
+    first = layer.ln1.out if wiring == "norm_in_stream" else layer.input
+    assert_allclose(parts[0], first[-1][:4])
+    after = {"post_norm": layer.input + layer.attn_out, "parallel": layer.output}.get(wiring)
+    after = layer.resid_after_attn if after is None else after
+    assert_allclose(total, after[-1][:4], atol=1e-6)
 
 
 def test_python_of_the_attention(tour, named):
@@ -192,6 +235,8 @@ def test_means_and_spreads_are_those_of_the_lists(tour, named):
     read = trace.layers[0].input
     if trace.spec.wiring == "post_norm":
         read = read + trace.layers[0].attn_out
+    if trace.spec.wiring == "norm_of_parts":
+        read = trace.layers[0].attn_out
     means = [row["mean in"] for row in norm["rows"]]
     assert_allclose(means, read.mean(-1)[: len(means)], rtol=1e-3, atol=1e-6)
 
@@ -233,6 +278,40 @@ def text_of(case, card):
         ("tiny", "feed_forward", "form with tanh"),
         ("gpt2-unscaled", "masked_attention", "softmax(q k' * 1 + mask)"),
         ("nanogpt", "add_and_norm", "sqrt(variance + eps) * gain"),
+        ("bloom", "embedding", "it is normed once (embed_norm)"),
+        ("bloom", "position", "a score loses the head's slope"),
+        ("bloom", "masked_attention", "- slope (t - s) + mask"),
+        ("bloom-after-norm", "add_and_norm", "the sum starts from what the norm gives"),
+        ("bloom-after-norm", "repeated_blocks", "a norm makes a new list of it"),
+        ("gemma2", "embedding", "here as well"),
+        ("gemma2", "add_and_norm", "one before and one after (Gemma 2, 2024)"),
+        ("gemma2", "feed_forward", "a unit and its gate: GeGLU (Shazeer 2020)"),
+        ("gemma2", "masked_attention", "Scores are capped softly at 3"),
+        ("gemma2", "masked_attention", "in layer 0, itself and the 15 before it"),
+        ("gemma2", "linear", "z = 0.5 tanh((x E') / 0.5)"),
+        ("gpt_neo", "masked_attention", "q k' * 1 + mask"),
+        ("gptj", "add_and_norm", "stand side by side"),
+        ("gptj", "position", "number i + 3, by an angle"),
+        ("gptj", "position", "Only the first 6 of 10 numbers turn."),
+        ("gptj", "repeated_blocks", "both parts read it"),
+        ("gptj", "linear", "Each token has a bias of its own"),
+        ("granite", "repeated_blocks", "multiplied by 0.22 first"),
+        ("granite-bias", "masked_attention", "out = (heads W_o + b) * 0.5"),
+        ("granite", "linear", "Logits are multiplied by"),
+        ("llama-grouped", "feed_forward", "two matrices make two lists"),
+        ("llama-grouped", "feed_forward", "(silu(x W_g + b_g) * (x W_1 + b_1)) W_2 + b_2"),
+        ("llama-grouped", "feed_forward", "SwiGLU (Shazeer 2020)"),
+        ("llama-grouped", "masked_attention", "here 3 heads in a row share one pair"),
+        ("llama-grouped", "masked_attention", "k, v [G, T, d_h] = [2, 20, 10]"),
+        ("llama-one-group", "masked_attention", "share one pair of them (Shazeer 2019)"),
+        ("llama-yarn", "position", "Turned lists are longer by 1.139"),
+        ("olmo2", "add_and_norm", "x + Norm(Part(x))"),
+        ("olmo2", "masked_attention", "queries and keys are normed before their product"),
+        ("opt-350m", "embedding", "A learned matrix makes 20 numbers of them"),
+        ("opt-350m", "linear", "z = (x W_d) E'"),
+        ("opt-no-last-norm", "final_norm", "no norm after the last block."),
+        ("qwen2-window", "masked_attention", "values have no biases; here they have"),
+        ("smollm3", "position", "In layer 1 nothing turns."),
     ],
 )
 def test_the_words_follow_the_model(case, card, words):

@@ -9,7 +9,6 @@ from gptscope.engine.ops import (
     gelu,
     gelu_tanh,
     join_heads,
-    linear,
     mask_scores,
     sigmoid,
     silu,
@@ -17,6 +16,7 @@ from gptscope.engine.ops import (
     softplus,
     split_heads,
 )
+from gptscope.engine.products import linear
 from gptscope.errors import ModelError
 
 DTYPES = ["float32", "float64"]

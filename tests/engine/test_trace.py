@@ -9,7 +9,7 @@ import gptscope
 from gptscope.engine.hook_points import BY_KEY, HOOK_POINTS
 from gptscope.engine.lacking import why_lacking
 from gptscope.errors import UsageError
-from gptscope.model.weights import Blocks
+from gptscope.model.blocks import Blocks
 from tests.helpers.folders import GOLDEN
 from tests.helpers.micro import micro_model, sizes
 from tests.helpers.variants import rich, rms_norm, rotary, shared_keys

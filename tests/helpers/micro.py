@@ -1,6 +1,5 @@
 """Micro models made in memory, of any size that Hypothesis thinks of."""
 
-
 import numpy as np
 from hypothesis import strategies as st
 

@@ -6,6 +6,7 @@ import pytest
 
 import gptscope
 from gptscope.errors import ModelError, UsageError
+from gptscope.model.dtypes import widen
 from gptscope.model.shipped import EXAMPLES, shipped_folders
 from gptscope.model.weights import tables
 from tests.helpers.folders import (
@@ -40,7 +41,7 @@ def is_mapped(array):
 
 def numbers_of(path, dtype):
     model = gptscope.load(path, dtype)
-    return list(tables((*model.blocks, model.ln_final)))
+    return [widen(x, np.dtype(dtype)) for x in tables((*model.blocks, model.ln_final))]
 
 
 # Where a model is found

@@ -4,8 +4,9 @@ from weakref import ref
 import numpy as np
 import pytest
 
+from gptscope.model.blocks import Blocks, outlines
 from gptscope.model.dtypes import BF16
-from gptscope.model.weights import Blocks, Linear, n_numbers, outlines, rows, tables
+from gptscope.model.weights import Linear, n_numbers, rows, tables
 from tests.helpers.folders import bf16_bits
 from tests.helpers.micro import micro_model, sizes
 

@@ -45,8 +45,8 @@ class Wanted:
         Raises:
             UsageError: it has no such layer.
         """
-        parts = ("*embeddings", "embed_norm.*", "attn_out", "mlp_out", "ln1.out", "ln2.out")
-        parts += ("ln1_post.out", "ln2_post.out")
+        norms = (f"{norm}.out" for norm in ("ln1", "ln1_post", "ln2", "ln2_post"))
+        parts = ("*embeddings", "embed_norm.*", "attn_out", "mlp_out", *norms)
         last = (f"layers.{spec.n_layers - 1}.output", "ln_final.*", "logits*")
         if self.layer is None:
             return parts + last

@@ -72,7 +72,8 @@ def listed(p: Place, key: str, head: int, w: Norm) -> tuple[Array, Array, Array 
 
     def own(array: Array) -> Array:
         rows = array.reshape(-1, d_head).astype(np.float64)  # one for each head, or one for all
-        return rows[head % len(rows)]
+        row: Array = rows[head % len(rows)]
+        return row
 
     return x, own(w.gain), None if w.shift is None else own(w.shift)
 
@@ -94,21 +95,30 @@ def query_or_key(p: Place) -> Iterator[Part]:
         return
     pair = i % n
     a, b = (p.value(still.key)[t, j] for j in (pair, pair + n))
-    angle = t * speeds[pair]
     yield Step("a", f"{still.key}[{t},{pair}]", a)
     yield Step("b", f"{still.key}[{t},{pair + n}]", b)
-    yield Step("speed", f"radians per position of pair {pair}", speeds[pair])
+    yield from turned(p, (a, b), (speeds[pair], turning.factor), first=i < n)
+
+
+def turned(
+    p: Place, pair: tuple[float, float], how: tuple[float, float], *, first: bool
+) -> Iterator[Part]:
+    """The first or second number of a pair that turns by position times speed, times a factor."""
+    (a, b), (speed, factor), t = pair, how, p.at[0]
+    angle = t * speed
+    cos, sin = math.cos(angle), math.sin(angle)
+    yield Step("speed", "of this pair, in radians per position", speed)
     yield Step("angle", f"position {t} x speed", angle)
-    yield Step("cos", "cos(angle)", math.cos(angle))
-    yield Step("sin", "sin(angle)", math.sin(angle))
-    turned = (a * math.cos(angle) - b * math.sin(angle), a * math.sin(angle) + b * math.cos(angle))
-    words = ("a cos - b sin", "a sin + b cos")[i >= n]
-    if turning.factor == 1:
-        yield Step(p.key, words, turned[i >= n])
+    yield Step("cos", "cos(angle)", cos)
+    yield Step("sin", "sin(angle)", sin)
+    words = "a cos - b sin" if first else "a sin + b cos"
+    value = a * cos - b * sin if first else a * sin + b * cos
+    if factor == 1:
+        yield Step(p.key, words, value)
         return
-    yield Step("turned", words, turned[i >= n])
-    yield Step("factor", "of cos and sin in this model", turning.factor)
-    yield Step(p.key, "turned x factor", turned[i >= n] * turning.factor)
+    yield Step("turned", words, value)
+    yield Step("factor", "of cos and sin in this model", factor)
+    yield Step(p.key, "turned x factor", value * factor)
 
 
 def score(p: Place) -> Iterator[Part]:

@@ -88,6 +88,7 @@ def sizes(run: Run) -> Facts:
         ("numbers per token (d)", s.d_model),
         ("blocks (L)", s.n_layers),
         ("heads (H)", s.n_heads),
+        *([("heads with own keys (G)", s.n_kv_heads)] if s.n_kv_heads != s.n_heads else []),
         ("numbers per head (d_h)", s.d_head),
         ("feed-forward width (F)", s.d_ff),
         ("vocabulary (V)", s.n_vocab),
@@ -100,9 +101,10 @@ def setup(source: Source, run: Run) -> str:
     """The lines of Python that load this model and run it on this text."""
     dtype = "" if source.dtype == "float32" else f", {source.dtype!r}"
     modules, ids = "gptscope", str(list(run.ids))
+    modules += "" if run.model.spec.logit_cap is None else ", numpy"
     bos = "" if source.bos is None else f", bos={source.bos}"
     if source.file is not None and str(source.file) != "-" and read_text(source) == run.text:
-        modules = "gptscope, pathlib"
+        modules += ", pathlib"
         ids = f"model.tokenizer.encode(\n    pathlib.Path({str(source.file)!r})\n"
         ids += f"    .read_bytes().decode(){bos}\n)"
     elif run.text is not None:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from gptscope.commands.mlp import glu, steps
 from gptscope.commands.tour.card import TOP, Card, Pass
 from gptscope.view import Column, Facts, Table
 
 EXACT = ("gelu", "gelu_python")
-COLUMNS = (Column("unit", "id"), Column("before", "signed"), Column("after", "signed"))
+GATED = (
+    "Now each token by itself: two matrices make two lists of {wide} of its {d} numbers. One goes "
+    "through the activation and opens or shuts the gate for the other, number by number; a third "
+    "matrix sums the products back to {d}."
+)
 
 
 def card(p: Pass) -> Card:
@@ -14,12 +19,14 @@ def card(p: Pass) -> Card:
     s, t = p.spec, p.n_tokens
     return Card(
         title="Feed forward",
-        what=(
+        what=GATED.format(wide=f"{s.d_ff:,}", d=s.d_model)
+        if p.model.blocks[0].mlp.gate
+        else (
             f"Now each token by itself: {s.d_ff:,} hidden units, each a weighted sum of its "
             f"{s.d_model} numbers, bent by the activation; a second matrix sums them back to "
             f"{s.d_model}."
         ),
-        paper=f"There, the activation is max(0, x); {activation(s.activation)}",
+        paper=f"There, the activation is max(0, x); {activation(s.activation)}{gates(p)}",
         shapes=(
             f"[T, d] = [{t}, {s.d_model}] -> [T, F] = [{t}, {s.d_ff:,}] -> [T, d] = "
             f"[{t}, {s.d_model}]"
@@ -35,14 +42,30 @@ def formula(p: Pass) -> str:
     mlp, name = p.model.blocks[0].mlp, p.spec.activation
     first = "x W_1" if mlp.up.bias is None else "x W_1 + b_1"
     second = "W_2" if mlp.down.bias is None else "W_2 + b_2"
-    return f"{name}({first}) {second}"
+    units = f"{name}({first})"
+    if mlp.gate is not None:
+        gate = "x W_g" if mlp.gate.bias is None else "x W_g + b_g"
+        units = f"({name}({gate}) * ({first}))"
+    scale = p.spec.residual_scale
+    return f"{units} {second}" if scale == 1 else f"({units} {second}) * {scale:g}"
 
 
 def in_python(p: Pass) -> str:
     """The second matrix, applied to the units of the last token."""
     down = "model.blocks[0].mlp.down"
     bias = "" if p.model.blocks[0].mlp.down.bias is None else f" + {down}.bias"
-    return f"trace.layers[0].mlp_act[-1] @ {down}.weight{bias}"
+    code = f"trace.layers[0].mlp_act[-1] @ {down}.weight{bias}"
+    return code if p.spec.residual_scale == 1 else f"({code}) * model.spec.residual_scale"
+
+
+def gates(p: Pass) -> str:
+    """What is said of a second list."""
+    if p.model.blocks[0].mlp.gate is None:
+        return ""
+    name = glu(p.spec.activation)
+    return (
+        f" There, one list of hidden units; here two, a unit and its gate: {name} (Shazeer 2020)."
+    )
 
 
 def activation(name: str) -> str:
@@ -56,6 +79,8 @@ def activation(name: str) -> str:
             "here it is GELU, x times the share of the normal distribution below x, in GPT-2's "
             "form with tanh."
         )
+    if name in {"silu", "swish"}:
+        return "here it is SiLU, x times a number between 0 and 1 that grows with x."
     return f"here it is {name}."
 
 
@@ -64,9 +89,11 @@ def strongest(p: Pass) -> tuple[Facts, Table]:
     import numpy as np
 
     layer = p.trace.layers[0]
-    before, after = layer.mlp_hidden[-1], layer.mlp_act[-1]
+    after = layer.mlp_act[-1]
+    shown = {name: getattr(layer, key)[-1] for name, key in steps(p.trace, 0).items()}
     order = np.argsort(-after, kind="stable")[:TOP]
     on = (Column("units above zero", "count"), int((after > 0).sum()))
     of = (Column("of", "count"), len(after))
-    rows = [(int(i), before[i], after[i]) for i in order]
-    return Facts(f"Layer 0, {p.last}", (on, of)), Table("The strongest", COLUMNS, rows)
+    rows = [(int(i), *(values[i] for values in shown.values())) for i in order]
+    columns = (Column("unit", "id"), *(Column(name, "signed") for name in shown))
+    return Facts(f"Layer 0, {p.last}", (on, of)), Table("The strongest", columns, rows)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gptscope.commands.tour.card import Card, Pass
 from gptscope.commands.tour.norm import in_and_out, in_python, since, way
+from gptscope.view import Column, Table
 
 
 def card(p: Pass) -> Card:
@@ -27,8 +28,8 @@ def card(p: Pass) -> Card:
 
 def without(p: Pass) -> Card:
     """The card of a model that has none."""
-    last = p.spec.n_layers - 1
-    why = ": the block ends with one" if p.spec.wiring == "post_norm" else ""
+    last, ends = p.spec.n_layers - 1, p.spec.wiring == "post_norm"
+    why = ": the block ends with one" if ends else ""
     return Card(
         title="Final norm: none",
         what=f"This model has no norm after the last block{why}.",
@@ -36,8 +37,18 @@ def without(p: Pass) -> Card:
         shapes=f"{shape(p)}, unchanged",
         formula="x = x",
         python="trace.layers[-1].output",
-        values=(in_and_out(p, f"layers.{last}.ln2"),),
+        values=(in_and_out(p, f"layers.{last}.ln2") if ends else as_it_is(p),),
     )
+
+
+def as_it_is(p: Pass) -> Table:
+    """Mean and spread of what the last block leaves."""
+    from gptscope.analysis.norms import SPREAD
+
+    spread, size = SPREAD[p.spec.norm]
+    output = p.trace.layers[-1].output
+    pairs = zip(output.mean(axis=-1), size(output), strict=True)
+    return p.table((Column("mean", "signed"), Column(spread, "length")), pairs)
 
 
 def shape(p: Pass) -> str:

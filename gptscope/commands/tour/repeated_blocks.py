@@ -15,6 +15,9 @@ COLUMNS = (
 
 WAYS = {
     "pre_norm": "every part reads it, and adds to it",
+    "norm_of_parts": "every part reads it, and what it gives is normed and added to it",
+    "parallel": "both parts read it as it enters the block, and both add to it",
+    "norm_in_stream": "a norm makes a new list of it, which a part reads and adds to",
     "post_norm": "every part reads it and adds to it, and a norm makes a new list of the sum",
 }
 
@@ -28,7 +31,7 @@ def card(p: Pass) -> Card:
         what=(
             f"Attention and feed forward together are a block, and it comes {times}, each with "
             f"weights of its own. One list per token runs through them all, the residual stream: "
-            f"{WAYS[s.wiring]}."
+            f"{WAYS[s.wiring]}.{scaled(p)}"
         ),
         paper=(
             "There, 6 blocks read one text and 6 others write the translation; a GPT has one "
@@ -41,12 +44,18 @@ def card(p: Pass) -> Card:
     )
 
 
+def scaled(p: Pass) -> str:
+    """What is said of a factor of all that is added."""
+    scale = p.spec.residual_scale
+    return "" if scale == 1 else f" Whatever a part gives is multiplied by {scale:g} first."
+
+
 def rows(p: Pass) -> list[tuple[float, ...]]:
     """Lengths of the last token's list, block by block."""
-    from gptscope.analysis.lengths import lengths
+    from gptscope.analysis.lengths import additions, lengths
 
-    keys = ("input", "attn_out", "mlp_out", "output")
-    return [
-        (i, *(float(lengths(getattr(layer, key)[-1])) for key in keys))
-        for i, layer in enumerate(p.trace.layers)
-    ]
+    steps = (
+        (i, [f"layers.{i}.input", *additions(p.trace, i), f"layers.{i}.output"])
+        for i in range(p.spec.n_layers)
+    )
+    return [(i, *(float(lengths(p.trace[name][-1])) for name in names)) for i, names in steps]

@@ -151,7 +151,7 @@ class Layout:
     def linear(self, name: str, n_in: int, n_out: int) -> Linear:
         """A matrix as [in, out], and its bias."""
         shape = (n_out, n_in) if self.turned else (n_in, n_out)
-        weight = self.tensors.take(f"{name}.weight", *shape)
+        weight = self.tensors.matrix(f"{name}.weight", *shape)
         bias = self.tensors.take(f"{name}.bias", n_out) if self.has_bias else None
         return Linear(weight.T if self.turned else weight, bias)
 
@@ -165,7 +165,7 @@ class Layout:
 
 def thirds(joined: Linear) -> tuple[Linear, Linear, Linear]:
     """[d, 3d] -> three times [d, d]."""
-    weights = np.split(joined.weight, 3, axis=1)
+    weights = np.split(joined.stored, 3, axis=1)
     biases = [None] * 3 if joined.bias is None else np.split(joined.bias, 3)
     q, k, v = (Linear(w, b) for w, b in zip(weights, biases, strict=True))
     return q, k, v

@@ -55,7 +55,7 @@ def usual(config: Config, values: Mapping[str, object]) -> None:
 
 def linear(tensors: Tensors, name: str, n_in: int, n_out: int, *, bias: bool = False) -> Linear:
     """A matrix stored as [out, in], and its bias if the family has one."""
-    weight = tensors.take(f"{name}.weight", n_out, n_in)
+    weight = tensors.matrix(f"{name}.weight", n_out, n_in)
     return Linear(weight.T, tensors.take(f"{name}.bias", n_out) if bias else None)
 
 
@@ -77,15 +77,15 @@ def mlp(tensors: Tensors, s: Spec, up: str, down: str, *, bias: bool = True) -> 
 def apart(joined: Linear, *widths: int) -> list[Linear]:
     """One matrix [in, a + b + ...] as several, side by side in the file."""
     ends = np.cumsum(widths)[:-1]
-    weights = np.split(joined.weight, ends, axis=1)
+    weights = np.split(joined.stored, ends, axis=1)
     biases = [None] * len(widths) if joined.bias is None else np.split(joined.bias, ends)
     return [Linear(w, b) for w, b in zip(weights, biases, strict=True)]
 
 
 def apart_by_head(joined: Linear, d_head: int) -> tuple[Linear, Linear, Linear]:
     """Queries, keys and values of a matrix [d, H*3*d_h] where each head's three lie together."""
-    d = len(joined.weight)
-    weights = joined.weight.T.reshape(-1, 3, d_head, d)  # [H*3*d_h, d] -> [H, 3, d_h, d]
+    d = len(joined.stored)
+    weights = joined.stored.T.reshape(-1, 3, d_head, d)  # [H*3*d_h, d] -> [H, 3, d_h, d]
     biases = None if joined.bias is None else joined.bias.reshape(-1, 3, d_head)
     q, k, v = (
         Linear(weights[:, i].reshape(-1, d).T, None if biases is None else biases[:, i].ravel())
@@ -101,9 +101,9 @@ def halves(part: Linear, d_head: int, n_turned: int) -> Linear:
     """
     pairs = np.arange(n_turned).reshape(-1, 2).T.ravel()  # 0 2 4 ... 1 3 5 ...
     order = np.concatenate([pairs, np.arange(n_turned, d_head)])
-    by_head = np.arange(part.weight.shape[1]).reshape(-1, d_head)[:, order].ravel()
+    by_head = np.arange(part.stored.shape[1]).reshape(-1, d_head)[:, order].ravel()
     bias = None if part.bias is None else part.bias[by_head]
-    return Linear(part.weight.T[by_head].T, bias)
+    return Linear(part.stored.T[by_head].T, bias)
 
 
 def head_width(config: Config, d: int, n_heads: int) -> int:

@@ -43,6 +43,7 @@ SCALES = {  # behind it -> in rope_scaling
     "factor": "factor",
     "original_context_length": "original_max_position_embeddings",
     "attn_factor": "attention_factor",
+    "yarn_attn_factor": "attention_factor",
     "yarn_beta_fast": "beta_fast",
     "yarn_beta_slow": "beta_slow",
 }
@@ -66,6 +67,12 @@ def config_of(path: Path, header: Header, dialect: Dialect) -> dict[str, Any]:
     config["tie_word_embeddings"] = "output.weight" not in header.tensors
     if dialect.model_type == "stablelm":
         config["use_qkv_bias"] = "blk.0.attn_q.bias" in header.tensors
+        config["use_parallel_residual"] = "blk.0.ffn_norm.weight" not in header.tensors
+    if config.get("rope_interleaved"):  # Llama and its like
+        told = {"attention_bias": "blk.0.attn_output.bias", "mlp_bias": "blk.0.ffn_up.bias"}
+        config |= {key: True for key, name in told.items() if name in header.tensors}
+    if config.get("sliding_window") == 0:  # Phi 4, which has none
+        del config["sliding_window"]
     add_rotary(said, config, dialect)
     add_scaling(path, header, said, config)
     add_layers(said, config, dialect)

@@ -1,0 +1,126 @@
+"""The doctor: what is wrong with a model, and where it begins."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gptscope.commands import completion
+from gptscope.commands.check_text import Fed, chosen
+from gptscope.commands.check_view import view
+from gptscope.commands.experiment_mask import progress
+from gptscope.commands.options import Target, with_options
+from gptscope.commands.output import show
+from gptscope.errors import Status, UsageError
+
+if TYPE_CHECKING:
+    from gptscope.analysis.check.against import Saved
+    from gptscope.analysis.check.examine import Plan
+    from gptscope.analysis.check.opening import Opening
+
+STEPS = 60  # about as many as there are, for the progress bar
+
+
+@with_options
+def command(
+    target: Target,
+    model: Annotated[
+        str,
+        typer.Argument(
+            help="A shipped name, a folder or a file.",
+            envvar="GPTSCOPE_MODEL",
+            autocompletion=completion.models,
+        ),
+    ] = "tiny",
+    named: Annotated[
+        str | None, typer.Option("--model", "-m", help="The same, by its name elsewhere.")
+    ] = None,
+    sentence: Annotated[
+        str | None, typer.Option("--text", help="A text to run on, in place of its own.")
+    ] = None,
+    ids: Annotated[str | None, typer.Option("--ids", help="Token ids of a text.")] = None,
+    against: Annotated[
+        Path | None,
+        typer.Option(
+            "--against",
+            help="A saved trace, to compare every value: a .safetensors file of "
+            "gptscope trace -o, or of docs/save_trace.py, which asks transformers.",
+        ),
+    ] = None,
+    conventions: Annotated[
+        bool,
+        typer.Option(
+            "--conventions/--no-conventions",
+            help="Try other conventions on the text, in some forty passes.",
+        ),
+    ] = True,
+) -> None:
+    """What is wrong with a model, and where it begins.
+
+    gptscope check
+
+    gptscope check toy --text "the cat eats the fish and the dog"
+
+    Beside a good copy: gptscope trace TEXT -m GOOD -o good.safetensors, and
+    then gptscope check MODEL --against good.safetensors.
+
+    Files, config, tensors and tokenizer first, then the numbers of the weights,
+    then passes: of a text, with its last token changed, token by token, in
+    float64, with other conventions. Where a figure is above its limit, the
+    check has found something, and says so in a sentence.
+
+    Ends with 0 where nothing was found, and with 1 where something was.
+    """
+    from gptscope.analysis.check.examine import examine
+    from gptscope.analysis.check.opening import opening
+
+    if sentence is not None and ids is not None:
+        raise UsageError("give one of --text and --ids, not both")
+    saved = None if against is None else read(against)
+    found = opening(named or model)
+    fed = None if found.model is None else chosen(found.model, found.name, sentence, ids)
+    plan = None if fed is None else planned(found, fed, saved, conventions=conventions)
+    with progress(STEPS) as tick:
+        made = examine(found, plan, lambda: tick(1))
+    show(view(found, made, fed, plan), target)
+    if made.findings:
+        raise typer.Exit(Status.FAILED)
+
+
+def read(path: Path) -> Saved:
+    """The saved trace.
+
+    Raises:
+        UsageError: it is an archive of NumPy.
+    """
+    from gptscope.analysis.check.against import read_saved
+
+    if path.suffix.lower() == ".npz":
+        raise UsageError(
+            f"{path} is not a .safetensors file", "gptscope trace -o FILE.safetensors writes one"
+        )
+    return read_saved(path)
+
+
+def planned(found: Opening, fed: Fed, saved: Saved | None, *, conventions: bool) -> Plan:
+    """The passes to make.
+
+    Raises:
+        UsageError: the ids of the saved trace are not known, or not of this model.
+    """
+    from gptscope.analysis.check.examine import Plan
+
+    assert found.model is not None  # noqa: S101 - for the types
+    of_saved: tuple[int, ...] = ()
+    if saved is not None:
+        of_saved = fed.ids if saved.ids is None else saved.ids
+        if saved.ids is None and fed.origin not in ("the ids", "the text"):
+            raise UsageError("the saved trace does not say its ids", "give them with --ids")
+        outside = [i for i in of_saved if not 0 <= i < found.model.spec.n_vocab]
+        if outside or len(of_saved) > found.model.spec.n_ctx:
+            what = f"the token id {outside[0]}" if outside else f"{len(of_saved)} tokens"
+            raise UsageError(f"the saved trace is of {what}, which this model cannot read")
+    is_text = not fed.origin.startswith("ids drawn")
+    return Plan(fed.ids, is_text, conventions, saved, of_saved)
