@@ -13,7 +13,7 @@ INSIDE = {
     "view": "",
     "tokens": "errors",
     "model": "errors tokens",
-    "engine": "errors model.spec model.weights model.blocks model.dtypes",
+    "engine": "errors model.spec model.weights model.blocks model.dtypes model.memory",
     "analysis": "errors model engine",
     "render": "view glyphs __version__",
     "commands": "errors glyphs tokens view model engine analysis render __version__",

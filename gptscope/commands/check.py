@@ -10,9 +10,9 @@ import typer
 from gptscope.commands import completion
 from gptscope.commands.check_text import Fed, chosen
 from gptscope.commands.check_view import view
-from gptscope.commands.experiment_mask import progress
 from gptscope.commands.options import Target, with_options
 from gptscope.commands.output import show
+from gptscope.commands.progress import progress
 from gptscope.errors import Status, UsageError
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ import typer
 
 from gptscope.commands import completion
 from gptscope.commands.diff_view import pass_parts, tensor_parts
-from gptscope.commands.experiment_mask import progress
 from gptscope.commands.notices import as_trained
 from gptscope.commands.options import Target, Top, with_options
 from gptscope.commands.output import show
+from gptscope.commands.progress import progress
 from gptscope.commands.session import Run, encoded, opened, parse_ids
 from gptscope.errors import Status, UsageError
 from gptscope.view import View

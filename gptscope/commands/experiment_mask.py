@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
-import time
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,13 +10,13 @@ import typer
 
 from gptscope.commands.options import Target, Verbose, with_options
 from gptscope.commands.output import show
+from gptscope.commands.progress import progress
 from gptscope.commands.retraining import NAMES, check_free, folder_of
 from gptscope.commands.session import opened, timed
 from gptscope.errors import UsageError
 from gptscope.view import Column, Facts, Note, Table, View
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
     from gptscope.analysis.grammar import Grammar
     from gptscope.analysis.mask import Drawn, Measured
@@ -28,7 +25,6 @@ if TYPE_CHECKING:
 STEPS = 4000
 NEAR = 0.01  # nats per word: how close to the entropy the masked model should come
 SEEN = 0.01  # a chance below is not shown
-SOON = 1.0  # seconds before a progress bar appears
 
 LOSSES = (
     Column("measured"),
@@ -129,22 +125,6 @@ def measured_on(drawn: Drawn, seed: int, origin: str) -> Facts:
         (Column("words predicted in each", "count"), n_words),
     )
     return Facts("What was measured on", pairs)
-
-
-@contextmanager
-def progress(words: int) -> Iterator[Callable[[int], None]]:
-    """A bar on standard error that appears after a second, and only on a terminal."""
-    to, begun = sys.stderr, time.monotonic()
-    seen = to is not None and to.isatty()
-    with typer.progressbar(
-        length=words, label="measuring", file=to, width=0, hidden=True, show_eta=False
-    ) as bar:
-
-        def tick(done: int) -> None:
-            bar.hidden = not seen or time.monotonic() - begun < SOON
-            bar.update(done)
-
-        yield tick
 
 
 def losses(found: Measured, entropy: float, last: float, n_words: int) -> Table:

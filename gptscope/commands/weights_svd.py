@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gptscope.commands.experiment_mask import progress
+from gptscope.commands.progress import progress
 from gptscope.commands.session import about_model, opened
 from gptscope.errors import check_index
 from gptscope.view import Column, Grid, Note, Table, View

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gptscope.commands.experiment_mask import progress
 from gptscope.commands.info_files import shapes_of
+from gptscope.commands.progress import progress
 from gptscope.errors import UsageError
 from gptscope.model.files import short
 from gptscope.view import Column, Facts, Note, Part, Table

@@ -15,6 +15,7 @@ from gptscope.engine.hook_points import BY_KEY, HOOK_POINTS, Address, is_norm, p
 from gptscope.engine.ids import checked_ids
 from gptscope.engine.keep import matcher
 from gptscope.engine.lacking import lacking
+from gptscope.engine.needs import refuse_too_much
 from gptscope.errors import UsageError, check_index
 
 if TYPE_CHECKING:
@@ -32,9 +33,11 @@ def trace(model: Model, ids: Iterable[int], keep: Sequence[str] | str | None = N
 
     Raises:
         UsageError: no ids, too many, one outside the vocabulary, or an entry that names nothing.
+        GptscopeError: the values would not fit into memory.
     """
     spec, tokens = model.spec, checked_ids(model.spec, ids)
     note = Note(matcher(keep, spec.n_layers, spec.n_heads))
+    refuse_too_much(model, len(tokens), note.wants)
     if any(note.wants(point.key, None) for point in HOOK_POINTS if point.at_the_end):
         forward(model, tokens, note)
     else:  # what follows the last layer that is looked at need not be computed, nor read

@@ -54,6 +54,31 @@ class Blocks(Sequence[Block]):
         return made
 
 
+class Told(Sequence[Block]):
+    """Blocks that tell each time that one more of them is asked for."""
+
+    def __init__(self, blocks: Sequence[Block], tell: Callable[[], None]) -> None:
+        """`tell` is called before the block is there."""
+        self.inner, self._tell, self._layer = blocks, tell, -1
+
+    def __len__(self) -> int:
+        """L."""
+        return len(self.inner)
+
+    @overload
+    def __getitem__(self, index: int) -> Block: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Block, ...]: ...
+    def __getitem__(self, index: int | slice) -> Block | tuple[Block, ...]:
+        """One block, or several."""
+        if isinstance(index, slice):
+            return tuple(self.inner[index])
+        if index != self._layer:
+            self._layer = index
+            self._tell()
+        return self.inner[index]
+
+
 def kept(blocks: Sequence[Block]) -> Sequence[Block]:
     """The blocks for many passes, kept as far as a share of the free memory allows."""
     return Kept(blocks, room())
@@ -100,6 +125,6 @@ def widened(part: P) -> P:
 
 def outlines(blocks: Sequence[Block]) -> Sequence[Block]:
     """Blocks of the right parts and shapes, without the cost of reading them."""
-    while isinstance(blocks, Kept):
+    while isinstance(blocks, Kept | Told):
         blocks = blocks.inner
     return blocks.outlines if isinstance(blocks, Blocks) else blocks

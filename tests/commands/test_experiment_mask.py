@@ -16,7 +16,7 @@ from rich.cells import cell_len
 import gptscope
 from gptscope.analysis.grammar import toy_grammar
 from gptscope.analysis.mask import Loss, Measured, fresh
-from gptscope.commands import experiment_mask
+from gptscope.commands import experiment_mask, progress
 from gptscope.engine.ops import softmax
 from gptscope.model.shipped import shipped_folders
 from tests.helpers.cli import column, refused, run_cli
@@ -180,9 +180,9 @@ class Terminal(io.StringIO):
 )
 def test_a_bar_appears_on_a_terminal_after_a_second(monkeypatch, to, second, bar):
     clock, err = SimpleNamespace(monotonic=partial(next, count(step=second))), to()
-    monkeypatch.setattr("gptscope.commands.experiment_mask.time", clock)
+    monkeypatch.setattr("gptscope.commands.progress.time", clock)
     monkeypatch.setattr("sys.stderr", err)
-    with experiment_mask.progress(100) as tick:
+    with progress.progress(100) as tick:
         for _ in range(10):
             tick(10)
     assert ("measuring" in err.getvalue()) == ("100%" in err.getvalue()) == bar
@@ -191,7 +191,7 @@ def test_a_bar_appears_on_a_terminal_after_a_second(monkeypatch, to, second, bar
 
 def test_a_bar_needs_no_standard_error(monkeypatch):
     monkeypatch.setattr("sys.stderr", None)
-    with experiment_mask.progress(1) as tick:
+    with progress.progress(1) as tick:
         tick(1)
 
 

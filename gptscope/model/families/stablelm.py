@@ -80,6 +80,9 @@ class Layout(decoder.Layout):
         if not self.head_norms:
             return None
         stored = name.replace("_norm", "_layernorm")
+        if f"{stored}.weight" in self.tensors:  # in one, as a GGUF has them
+            whole = self.tensors.take(f"{stored}.weight", n_heads, self.spec.d_head)
+            return Norm(whole[:, None], None)
         gains = [
             self.tensors.take(f"{stored}.norms.{head}.weight", self.spec.d_head)
             for head in range(n_heads)

@@ -66,6 +66,7 @@ def config_of(path: Path, header: Header, dialect: Dialect) -> dict[str, Any]:
     config["vocab_size"] = table.shape[0] if table is not None and table.shape else 0
     config["tie_word_embeddings"] = "output.weight" not in header.tensors
     if dialect.model_type == "stablelm":
+        config["qk_layernorm"] = "blk.0.attn_q_norm.weight" in header.tensors
         config["use_qkv_bias"] = "blk.0.attn_q.bias" in header.tensors
         config["use_parallel_residual"] = "blk.0.ffn_norm.weight" not in header.tensors
     if config.get("rope_interleaved"):  # Llama and its like

@@ -46,6 +46,10 @@ AROUND = {  # norms before and after each part
     "ffn_norm": "model.layers.{}.pre_feedforward_layernorm",
     "post_ffw_norm": "model.layers.{}.post_feedforward_layernorm",
 }
+HEAD_NORMS = {
+    "attn_q_norm": "model.layers.{}.self_attn.q_layernorm",
+    "attn_k_norm": "model.layers.{}.self_attn.k_layernorm",
+}
 PHI = {
     "output_norm": "model.final_layernorm",
     "attn_output": "model.layers.{}.self_attn.dense",
@@ -165,7 +169,7 @@ DIALECTS: Mapping[str, Dialect] = {
         names={"ffn_up": "model.layers.{}.mlp.gate_up_proj"},
         rotated="partial_rotary_factor",
     ),
-    "stablelm": Dialect("stablelm", rotated="partial_rotary_factor"),
+    "stablelm": Dialect("stablelm", names=HEAD_NORMS, rotated="partial_rotary_factor"),
     "gemma": Dialect("gemma", GEMMA),
     "gemma2": Dialect("gemma2", GEMMA, AROUND, full_every=2),
     "gemma3": Dialect("gemma3_text", GEMMA, AROUND, full_every=6),
