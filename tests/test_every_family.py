@@ -14,10 +14,11 @@ from tests.test_schema import faults
 CASES = sorted({*one_of_each(), "bloom-after-norm", "opt-350m", "phi-qk-norm", "stablelm-parallel"})
 IDS = ["--ids", "1,2,3,4,5"]
 OF_TEXTS = [name for name in text_commands() if name not in {"explain", "generate"}]
-CALLS = {
-    **{name: [name, *IDS] for name in OF_TEXTS},
+CALLS = {name: [name, *IDS] for name in OF_TEXTS} | {
     "positions": ["positions"],
     "params": ["params"],
+}
+MORE = {
     "one head": ["attention", "--layer", "-1", "--head", "0", *IDS],
     "one token": ["attention", "--token", "4", *IDS],
     "every head": ["attention", "--all", *IDS],
@@ -25,6 +26,7 @@ CALLS = {
     "units of a token": ["mlp", "--layer", "-1", "--token", "2", *IDS],
     "numbers of a token": ["embeddings", "--token", "1", *IDS],
     "order, last layer": ["experiment order", "--layer", "-1", "--head", "-1", *IDS],
+    "going on": ["generate", "--max-new-tokens", "3", *IDS],
     "a logit": ["explain", *IDS, "logits[-1]"],
     "a unit": ["explain", *IDS, "layers.1.mlp_act[4,3]"],
     "a weight": ["explain", *IDS, "layers.1.heads.1.weights[4,2]"],
@@ -32,23 +34,24 @@ CALLS = {
 }
 
 
+def called(args, case, fmt):
+    first, *more = args
+    result = run_cli([first, "--model", family_folder(case), *more, "--format", fmt])
+    assert (result.status, result.err) == (0, "")
+    return result
+
+
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("call", CALLS)
 def test_every_command_works(case, call):
-    first, *more = CALLS[call]
-    args = [first, "--model", family_folder(case), *more]
-    table, answer = (run_cli([*args, "--format", fmt]) for fmt in ("table", "json"))
-    assert (table.status, table.err) == (answer.status, answer.err) == (0, "")
-    assert "nan" not in table.text.lower()
-    assert faults(json.loads(answer.out)) == []
+    assert "nan" not in called(CALLS[call], case, "table").text.lower()
+    assert faults(json.loads(called(CALLS[call], case, "json").out)) == []
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_it_goes_on(case):
-    args = ["generate", "--model", family_folder(case), *IDS, "--max-new-tokens", "3"]
-    answer = run_cli([*args, "--format", "json"])
-    assert answer.status == 0
-    assert faults(json.loads(answer.out)) == []
+@pytest.mark.parametrize("call", MORE)
+def test_their_options_work(case, call):
+    assert faults(json.loads(called(MORE[call], case, "json").out)) == []
 
 
 def test_every_wiring_is_among_them():
@@ -56,6 +59,6 @@ def test_every_wiring_is_among_them():
 
 
 def test_every_command_on_a_text_is_among_them():
-    called = {args[0] for args in CALLS.values()} | {"generate"}
-    assert called >= {*text_commands(), "positions", "params"}
-    assert called <= set(COMMANDS)
+    names = {args[0] for args in (*CALLS.values(), *MORE.values())}
+    assert names >= {*text_commands(), "positions", "params"}
+    assert names <= set(COMMANDS)

@@ -80,7 +80,7 @@ def linear(part: Linear | None, axes: tuple[str, str], n: Mapping[str, int]) -> 
     """A matrix and its bias."""
     if part is None:
         return Counter()
-    return term(part.weight, " ".join(axes), n) + term(part.bias, axes[1], n)
+    return term(part.stored, " ".join(axes), n) + term(part.bias, axes[1], n)
 
 
 def norm(part: Norm | None, axes: str, n: Mapping[str, int]) -> Sum:

@@ -42,7 +42,8 @@ def kind(table: Table) -> str:
         return kind(table.table)
     if isinstance(table, Packed | Grouped):
         bits = 8 * stored_bytes(table) / max(1, size(table))
-        return f"packed, {bits:.4g} bits"
+        name = table.name if isinstance(table, Packed) else "grouped"
+        return f"{name}, {bits:.4g} bits"
     return KINDS.get(table.dtype, str(table.dtype))
 
 

@@ -17,7 +17,6 @@ from gptscope.errors import UsageError
 from gptscope.view import Column, Facts, Note, Table, View
 
 if TYPE_CHECKING:
-
     from gptscope.analysis.grammar import Grammar
     from gptscope.analysis.mask import Drawn, Measured
     from gptscope.model.weights import Model

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gptscope.view import Column, Facts, Part, Table
 
@@ -58,12 +58,21 @@ def tokenizer(model: Model) -> tuple[Part, ...]:
     from gptscope.commands.session import token_text
 
     known = model.tokenizer
-    pair = (Column("tokens", "count"), known.size) if known else (Column("tokenizer.json"), NONE)
+    pairs: list[tuple[Column, Any]] = [(Column("tokens", "count"), known.size if known else 0)]
+    if known is None:
+        pairs = [(Column("tokenizer"), NONE), (Column("why"), model.no_tokenizer)]
+    else:
+        around = [w for w, has in (("BOS", known.adds_bos), ("EOS", known.adds_eos)) if has]
+        pairs += [
+            (Column("read from"), known.file),
+            (Column("puts around a text"), " and ".join(around) or "nothing"),
+            (Column("chat template"), "yes" if known.has_chat_template else "no"),
+        ]
     special = [("begins a text", i) for i in (model.bos_id,) if i is not None]
     special += [("ends a text", i) for i in model.end_ids]
     rows = [(what, i, token_text(model, i)) for what, i in special]
     columns = (Column("special token"), Column("id", "id"), Column("token", "token"))
-    return Facts("Tokenizer", (pair,)), *((Table("", columns, rows),) if rows else ())
+    return Facts("Tokenizer", tuple(pairs)), *((Table("", columns, rows),) if rows else ())
 
 
 def load_report(opened: Opened) -> Facts:

@@ -26,7 +26,7 @@ def test_every_kind_of_number_has_its_name(name):
 
 @pytest.mark.parametrize(
     ("table", "n_bytes", "name"),
-    [(PACKED, 108, "packed, 4.5 bits"), (GROUPED, 384, "packed, 16 bits")],
+    [(PACKED, 108, "packed, 4.5 bits"), (GROUPED, 384, "grouped, 16 bits")],
 )
 def test_packed_numbers_are_told_by_their_density(table, n_bytes, name):
     for one in (table, Reordered(table, np.arange(6))):

@@ -6,10 +6,14 @@ import pytest
 from numpy.testing import assert_allclose
 
 import gptscope
-from gptscope.commands.tour import CardName
+from gptscope.commands.session import Run
+from gptscope.commands.tour import CardName, made
+from gptscope.commands.tour.card import Pass
 from tests.helpers.cli import SENTENCE, asked, parts, rows, run_cli, spawn
 from tests.helpers.families import family_folder
 from tests.helpers.folders import CASES, GOLDEN, ids_of
+from tests.helpers.micro import micro_model, sizes
+from tests.helpers.variants import CHANGES, WIRED
 
 FACTS = ["what", "2017 paper", "shapes", "formula", "python"]
 TITLES = [
@@ -387,3 +391,26 @@ def test_units_above_zero_are_counted(tour, named):
     facts = cards(tour)[CardName.feed_forward][1]["facts"]
     act = named["trace"].layers[0].mlp_act[-1]
     assert facts == {"units above zero": (act > 0).sum(), "of": len(act)}
+
+
+@pytest.mark.parametrize("wiring", WIRED)
+@pytest.mark.parametrize("change", ["none", *CHANGES])
+def test_python_of_whatever_a_family_may_have(wiring, change):
+    model = CHANGES.get(change, lambda same: same)(WIRED[wiring](micro_model(sizes(d_head=8))))
+    p = Pass(Run(model, (1, 2, 3, 4, 5), None))
+    names = {"gptscope": gptscope, "numpy": np, "model": model, "ids": [*p.run.ids]}
+    names["trace"] = p.trace
+    lines = {name: made(name, p).python for name in CardName}
+    found = {name: eval(line, dict(names)) for name, line in lines.items()}  # noqa: S307
+    layer = p.trace.layers[0]
+    expected = {
+        CardName.embedding: p.trace.token_embeddings,
+        CardName.add_and_norm: layer.ln1.out,
+        CardName.masked_attention: layer.heads[0].weights,
+        CardName.feed_forward: layer.mlp_out[-1],
+        CardName.linear: p.trace.logits[-1],
+    }
+    for name, values in expected.items():
+        assert_allclose(found[name], values, rtol=1e-4, atol=1e-5, err_msg=name)
+    if model.ln_final is not None:
+        assert_allclose(found[CardName.final_norm], p.trace.ln_final.out, rtol=1e-4, atol=1e-5)

@@ -5,6 +5,8 @@ from gptscope.engine import needs
 from gptscope.engine.keep import matcher
 from gptscope.engine.needs import bytes_kept, size
 from gptscope.errors import GptscopeError
+from gptscope.model import memory
+from gptscope.model.memory import free, room
 from tests.helpers.variants import CHANGES, WIRED
 
 IDS = [3, 1, 4, 1, 5]
@@ -39,14 +41,10 @@ def test_what_does_not_fit_is_refused_before_the_pass(micro, monkeypatch):
 
 
 def test_free_memory_is_a_number_of_bytes():
-    from gptscope.model.memory import free, room
-
     assert 1e6 < room() < free() < 1e15
 
 
 def test_free_memory_where_the_system_does_not_say(monkeypatch):
-    from gptscope.model import memory
-
     def absent(*_args, **_kwargs):
         raise OSError
 

@@ -161,7 +161,7 @@ def table_of(
         raise ModelError(f"{where} has rows of {row} numbers, {blocks}")
     width = row // packing.numbers * packing.width
     data = cut(where, mapped, entry.begin, math.prod(outer) * width)
-    return Packed(data.reshape(*outer, width), (*outer, row), packing.expand)
+    return Packed(data.reshape(*outer, width), (*outer, row), packing.expand, packing.name)
 
 
 def cut(where: str, mapped: NDArray[np.uint8], begin: int, count: int) -> NDArray[np.uint8]:

@@ -44,6 +44,7 @@ class Packed(Computed):
     rows: NDArray[np.uint8]  # the shape, with bytes in place of the last size
     shape: tuple[int, ...]
     expand: Callable[[NDArray[np.uint8]], NDArray[np.float32]]  # [n, bytes] -> [n, numbers]
+    name: str = "packed"  # of the way they are packed: Q4_1
     dtype: np.dtype[Any] = FLOAT32
 
     def __getitem__(self, index: Any, /) -> NDArray[Any]:  # noqa: ANN401
