@@ -5,8 +5,6 @@ import json
 import pytest
 
 import gptscope
-from gptscope.model.config import read_config
-from gptscope.model.families import FAMILIES
 from tests.golden.transformers.cases import CASES
 from tests.golden.transformers.old_names import OLD_NAMES
 from tests.golden.transformers.weights import HERE, golden, rows, write_folder
@@ -96,10 +94,7 @@ def test_transformers_loads_the_folder_and_agrees_in_float32(passed):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_every_row_of_every_value_is_that_of_transformers(passed, dtype):
-    name, folder, ids, values = passed
-    config = read_config(HERE / name / "config.json")
-    if config.word("model_type", default="") not in FAMILIES:
-        pytest.skip("a family that is not there yet")
+    _, folder, ids, values = passed
     trace = gptscope.trace(gptscope.load(folder, dtype=dtype), ids)
     assert set(trace.names()) == set(values)
     for key, value in values.items():

@@ -49,11 +49,11 @@ class Run:
         """A pass with these values kept; all if none is named."""
         from gptscope.commands.progress import progress
         from gptscope.engine.trace import trace
-        from gptscope.model.blocks import Told
+        from gptscope.model.blocks import Counted
 
         n_layers = self.model.spec.n_layers
         with timed(self.verbose) as say, progress(n_layers, "blocks") as tick:
-            model = replace(self.model, blocks=Told(self.model.blocks, lambda: tick(1)))
+            model = replace(self.model, blocks=Counted(self.model.blocks, lambda: tick(1)))
             made = trace(model, self.ids, keep or None)
             kept = counted(len(made.names()), "value")
             say(f"ran {n_layers} blocks in {self.model.dtype}: {kept} kept")

@@ -70,18 +70,17 @@ def mix(q: Array, k: Array, v: Array, w: Attention, step: Step) -> Array:
 
     Where nobody looks at the scores, a large square of them is never held whole.
     """
-    n_rows = len(step.at)
-    if not step.wants("scores", "scaled_masked", "weights"):
+    n_rows, at = len(step.at), step.at
+    if step.spec.causal and not step.wants("scores", "scaled_masked", "weights"):
         n_rows = max(1, MIXED_AT_ONCE // (len(q) * k.shape[1]))
-    if n_rows >= len(step.at):
+    if n_rows >= len(at):
         return mix_rows(q, k, v, w, step)
-    parts = (slice(i, i + n_rows) for i in range(0, len(step.at), n_rows))
-    pieces = [
-        mix_rows(
-            q[:, part], k[:, : part.stop], v[:, : part.stop], w, replace(step, at=step.at[part])
-        )
-        for part in parts
-    ]
+    pieces = []
+    for first in range(0, len(at), n_rows):
+        part = slice(first, first + n_rows)
+        seen = int(at[part][-1]) + 1
+        rows = replace(step, at=at[part])
+        pieces.append(mix_rows(q[:, part], k[:, :seen], v[:, :seen], w, rows))
     return np.concatenate(pieces, axis=1)
 
 

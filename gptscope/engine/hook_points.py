@@ -3,8 +3,9 @@
 Letters: T tokens, S tokens seen (S = T unless earlier ones are cached), d width, d_h head width,
 F feed-forward width, V vocabulary; {l} is a layer and {h} a head, both counted from 0.
 
-One alias of TransformerLens may stand for several values: it is the first of them, in the order of
-the pass, that a model has. Its `hook_q` is the query before it is normalised or turned.
+One alias of TransformerLens may stand for several values: it is the first of them that a model has.
+Its `hook_q` is the query before it is normalised or turned; its `hook_attn_out` is what attention
+adds, after a norm if there is one between.
 """
 
 import re
@@ -52,7 +53,7 @@ def _hook(alias: str, name: str) -> str:
     return f"{alias}.{name}" if alias else ""
 
 
-def _norm(name: str, alias: str, what: str) -> tuple[HookPoint, ...]:
+def _norm(name: str, alias: str, what: str, added: str = "") -> tuple[HookPoint, ...]:
     return (
         HookPoint(f"{name}.mean", "T", f"the mean of each list that enters {what}"),
         HookPoint(
@@ -73,7 +74,7 @@ def _norm(name: str, alias: str, what: str) -> tuple[HookPoint, ...]:
             f"(x - mean) / sqrt(variance + eps) in {what}; in an RMS norm the mean stays",
             _hook(alias, "hook_normalized"),
         ),
-        HookPoint(f"{name}.out", "T d", f"what leaves {what}: normalized * gain + shift"),
+        HookPoint(f"{name}.out", "T d", f"what leaves {what}: normalized * gain + shift", added),
     )
 
 
@@ -126,8 +127,18 @@ HOOK_POINTS: tuple[HookPoint, ...] = (
     ),
     HookPoint(f"{_H}.out", "T d_h", "weights times values", f"{_B}.attn.hook_z"),
     HookPoint(f"{_L}.attn_concat", "T H*d_h", "the heads side by side"),
-    HookPoint(f"{_L}.attn_out", "T d", "what attention adds", f"{_B}.hook_attn_out"),
-    *_norm(f"{_L}.ln1_post", f"{_B}.ln1_post", "the norm after attention, where there is one"),
+    HookPoint(
+        f"{_L}.attn_out",
+        "T d",
+        "what leaves attention, before any norm of it",
+        f"{_B}.hook_attn_out",
+    ),
+    *_norm(
+        f"{_L}.ln1_post",
+        f"{_B}.ln1_post",
+        "the norm after attention, where there is one",
+        f"{_B}.hook_attn_out",
+    ),
     HookPoint(
         f"{_L}.resid_after_attn",
         "T d",
@@ -151,9 +162,17 @@ HOOK_POINTS: tuple[HookPoint, ...] = (
         "hidden units after activation; activated gates times units, where there are gates",
         f"{_B}.mlp.hook_post",
     ),
-    HookPoint(f"{_L}.mlp_out", "T d", "what the feed-forward layer adds", f"{_B}.hook_mlp_out"),
+    HookPoint(
+        f"{_L}.mlp_out",
+        "T d",
+        "what leaves the feed-forward layer, before any norm of it",
+        f"{_B}.hook_mlp_out",
+    ),
     *_norm(
-        f"{_L}.ln2_post", f"{_B}.ln2_post", "the norm after the feed-forward layer, if there is one"
+        f"{_L}.ln2_post",
+        f"{_B}.ln2_post",
+        "the norm after the feed-forward layer, if there is one",
+        f"{_B}.hook_mlp_out",
     ),
     HookPoint(f"{_L}.output", "T d", "residual stream leaving the block", f"{_B}.hook_resid_post"),
     *_norm("ln_final", "ln_final", "the last norm"),
@@ -164,7 +183,12 @@ HOOK_POINTS: tuple[HookPoint, ...] = (
 BY_KEY: Mapping[str, HookPoint] = {point.key: point for point in HOOK_POINTS}
 BY_NAME: Mapping[str, HookPoint] = {point.name: point for point in HOOK_POINTS}
 BY_ALIAS: Mapping[str, tuple[HookPoint, ...]] = {
-    alias: tuple(point for point in HOOK_POINTS if alias in point.names[1:])
+    alias: tuple(
+        sorted(
+            (point for point in HOOK_POINTS if alias in point.names[1:]),
+            key=lambda point: not point.key.endswith(".out"),
+        )
+    )
     for alias in dict.fromkeys(alias for point in HOOK_POINTS for alias in point.names[1:])
 }
 

@@ -25,15 +25,21 @@ RMS = "this model has RMS norms, which take no mean and no variance but a mean_s
 LAYER = "this model has layer norms, which take a mean and a variance, and no mean_square"
 ONE_STREAM = "in this model both parts read the same stream, and there is none between them"
 ONE_NORM = "in this model attention and feed-forward layer share the first norm"
-NO_LAST = "this model has its norms after each part, and none after the last block"
+NO_LAST = "this model has no norm after the last block"
 GATED = "this model's hidden units have gates: ask for mlp_gate and mlp_up"
 
 # How the key of a value begins or ends -> whether a model lacks it, and the reason.
 STARTS: Mapping[str, tuple[Absent, str]] = {
     "embed_norm.": (lambda m, _: m.embed_norm is None, "this model does not norm its embeddings"),
-    "ln1_post.": (lambda _, b: b.ln1_post is None, "this model has no norm after attention"),
+    "ln1_post.": (
+        lambda _, b: b.ln1_post is None,
+        "this model has no second norm around attention",
+    ),
     "ln2.": (lambda _, b: b.ln2 is None, ONE_NORM),
-    "ln2_post.": (lambda _, b: b.ln2_post is None, "this model has no norm after its units"),
+    "ln2_post.": (
+        lambda _, b: b.ln2_post is None,
+        "this model has no second norm around its units",
+    ),
     "ln_final.": (lambda m, _: m.ln_final is None, NO_LAST),
     "q_before_norm": (lambda _, b: b.attention.q_norm is None, "queries have no norm here"),
     "k_before_norm": (lambda _, b: b.attention.k_norm is None, "keys have no norm here"),
@@ -41,7 +47,10 @@ STARTS: Mapping[str, tuple[Absent, str]] = {
     "mlp_hidden": (lambda _, b: b.mlp.gate is not None, GATED),
     "mlp_gate": (lambda _, b: b.mlp.gate is None, "this model's hidden units have no gates"),
     "mlp_up": (lambda _, b: b.mlp.gate is None, "this model's hidden units have no gates"),
-    "logits_before_cap": (lambda m, _: m.spec.logit_cap is None, "this model's logits are as is"),
+    "logits_before_cap": (
+        lambda m, _: m.spec.logit_cap is None,
+        "this model does not cap its logits",
+    ),
 }
 ENDS: Mapping[str, tuple[Absent, str]] = {
     ".mean": (lambda m, _: m.spec.norm == "rms_norm", RMS),

@@ -36,6 +36,11 @@ def scaled(x: Array, scale: float) -> Array:
 @by_rows
 def cap(x: Array, limit: float) -> Array:
     """Soft cap: limit * tanh(x / limit). Gemma Team 2024, "Gemma 2", section 2."""
+    return capped(x, limit)
+
+
+def capped(x: Array, limit: float) -> Array:
+    """The soft cap in one piece: a thread that waits for others must not take the last of them."""
     y: Array = x / limit
     np.tanh(y, out=y)
     y *= limit
@@ -56,7 +61,7 @@ def mask_scores(
     """
     y = scores * scale
     if limit is not None:
-        y = cap(y, limit)
+        y = capped(y, limit)
     if bias is not None:
         y += bias
     np.copyto(y, -np.inf, where=mask)

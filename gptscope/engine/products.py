@@ -60,7 +60,7 @@ def against_rows(x: Array, table: Table) -> Array:
         else:
             np.matmul(x, wide.T, out=y[:, part])
 
-    parts = pieces(n, (PIECE if few else LARGE_PIECE) // d)
+    parts = pieces(n, (PIECE if few else LARGE_PIECE) // max(1, d))
     if few and large:
         for _ in pool().map(one, parts):
             pass

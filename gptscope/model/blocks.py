@@ -12,21 +12,16 @@ from gptscope.model.weights import FLOAT32, Block, Linear, n_numbers
 P = TypeVar("P")
 
 
-class Blocks(Sequence[Block]):
-    """The blocks of a file: each is made of its tensors when it is asked for, the last one kept.
+class Made(Sequence[Block]):
+    """Blocks that are made one by one; `outlines` have the shapes of all, and no numbers."""
 
-    One block at a time lives in memory; `outlines` have the shapes of all, and no numbers.
-    """
+    def __init__(self, outlines: Sequence[Block]) -> None:
+        """Nothing is made yet."""
+        self.outlines = outlines
 
-    def __init__(
-        self,
-        make: Callable[[int], Block],
-        outlines: Sequence[Block],
-        forget: Callable[[], None] = lambda: None,
-    ) -> None:
-        """`make` gives the block of a layer; `forget` gives back the memory of what was read."""
-        self._make, self.outlines, self._forget = make, outlines, forget
-        self._last: tuple[int, Block] | None = None
+    def one(self, layer: int) -> Block:
+        """The block of a layer."""
+        raise NotImplementedError
 
     def __len__(self) -> int:
         """L."""
@@ -42,76 +37,77 @@ class Blocks(Sequence[Block]):
         Raises:
             IndexError: there are fewer.
         """
+        layers = range(len(self))
         if isinstance(index, slice):
-            return tuple(self._make(i) for i in range(len(self))[index])
-        layer = range(len(self))[index]
+            return tuple(self.one(layer) for layer in layers[index])
+        return self.one(layers[index])
+
+
+class Blocks(Made):
+    """The blocks of a file: each is made of its tensors when it is asked for, the last one kept."""
+
+    def __init__(
+        self,
+        make: Callable[[int], Block],
+        outlines: Sequence[Block],
+        forget: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`make` gives the block of a layer; `forget` gives back the memory of what was read."""
+        super().__init__(outlines)
+        self._make, self._forget = make, forget
+        self._last: tuple[int, Block] | None = None
+
+    def one(self, layer: int) -> Block:
+        """The block of a layer; the one before goes, so that one at a time is in memory."""
         if self._last is not None and self._last[0] == layer:
             return self._last[1]
-        self._last = None  # it goes before the next one comes
+        self._last = None
         self._forget()
         made = self._make(layer)
         self._last = (layer, made)
         return made
 
 
-class Told(Sequence[Block]):
-    """Blocks that tell each time that one more of them is asked for."""
+class Counted(Made):
+    """Blocks that tell whenever another one is asked for: for a progress bar."""
 
     def __init__(self, blocks: Sequence[Block], tell: Callable[[], None]) -> None:
         """`tell` is called before the block is there."""
-        self.inner, self._tell, self._layer = blocks, tell, -1
+        super().__init__(outlines(blocks))
+        self._blocks, self._tell, self._layer = blocks, tell, -1
 
-    def __len__(self) -> int:
-        """L."""
-        return len(self.inner)
-
-    @overload
-    def __getitem__(self, index: int) -> Block: ...
-    @overload
-    def __getitem__(self, index: slice) -> tuple[Block, ...]: ...
-    def __getitem__(self, index: int | slice) -> Block | tuple[Block, ...]:
-        """One block, or several."""
-        if isinstance(index, slice):
-            return tuple(self.inner[index])
-        if index != self._layer:
-            self._layer = index
+    def one(self, layer: int) -> Block:
+        """The block of a layer, told if it is not the one before."""
+        if layer != self._layer:
+            self._layer = layer
             self._tell()
-        return self.inner[index]
+        return self._blocks[layer]
+
+
+class Kept(Made):
+    """Blocks for many passes: widened once, and kept as far as they fit into a number of bytes."""
+
+    def __init__(self, blocks: Sequence[Block], room: int) -> None:
+        """Nothing is kept yet."""
+        super().__init__(outlines(blocks))
+        self._blocks, self._room = blocks, room
+        self._kept: dict[int, Block] = {}
+
+    def one(self, layer: int) -> Block:
+        """The block of a layer, kept if there is room."""
+        if layer in self._kept:
+            return self._kept[layer]
+        block = self._blocks[layer]
+        taken = FLOAT32.itemsize * n_numbers(block)
+        if taken <= self._room:
+            self._room -= taken
+            self._kept[layer] = block = widened(block)
+        return block
 
 
 def kept(blocks: Sequence[Block]) -> Sequence[Block]:
     """The blocks for many passes, kept as far as a share of the free memory allows."""
     return Kept(blocks, room())
-
-
-class Kept(Sequence[Block]):
-    """Blocks for many passes: widened once, and kept as far as they fit into a number of bytes."""
-
-    def __init__(self, blocks: Sequence[Block], room: int) -> None:
-        """Nothing is kept yet."""
-        self.inner, self._room = blocks, room
-        self._kept: dict[int, Block] = {}
-
-    def __len__(self) -> int:
-        """L."""
-        return len(self.inner)
-
-    @overload
-    def __getitem__(self, index: int) -> Block: ...
-    @overload
-    def __getitem__(self, index: slice) -> tuple[Block, ...]: ...
-    def __getitem__(self, index: int | slice) -> Block | tuple[Block, ...]:
-        """One block, or several."""
-        if isinstance(index, slice):
-            return tuple(self[i] for i in range(len(self))[index])
-        if index in self._kept:
-            return self._kept[index]
-        block = self.inner[index]
-        taken = FLOAT32.itemsize * n_numbers(block)
-        if taken <= self._room:
-            self._room -= taken
-            self._kept[index] = block = widened(block)
-        return block
 
 
 def widened(part: P) -> P:
@@ -125,6 +121,4 @@ def widened(part: P) -> P:
 
 def outlines(blocks: Sequence[Block]) -> Sequence[Block]:
     """Blocks of the right parts and shapes, without the cost of reading them."""
-    while isinstance(blocks, Kept | Told):
-        blocks = blocks.inner
-    return blocks.outlines if isinstance(blocks, Blocks) else blocks
+    return blocks.outlines if isinstance(blocks, Made) else blocks

@@ -86,6 +86,8 @@ IGNORED = {
     "transformers_version",
     "typical_p",
     "unk_token_id",
+    "unsloth_fixed",
+    "unsloth_version",
     "use_bfloat16",
     "use_cache",
 }

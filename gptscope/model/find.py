@@ -77,13 +77,13 @@ def downloaded(repo: hub.Repo, folder: Path) -> Path:
     if not hub.has_weights(inside):
         raise hub.incomplete(repo, home, "its snapshot has no weights")
     path = weights_in(inside)
+    names = [path.name, "config.json", "tokenizer.json"]
     if path.name == INDEX:
         try:
-            read_places(path)
+            names += sorted(set(read_places(path).values()))
         except ModelError as fault:
             raise hub.incomplete(repo, home, fault.message) from fault
-    links = [path, *(inside / name for name in ("config.json", "tokenizer.json"))]
-    for link in links:
+    for link in (inside / name for name in names):
         if link.is_symlink() and not link.exists():
             why = f"{link.name} is a link to a file that is not there"
             raise hub.incomplete(repo, home, why)
@@ -131,7 +131,7 @@ def weights_in(folder: Path) -> Path:
         why = f"{short(unsafe[0])} may run code when it is opened, so it is not opened"
         raise ModelError(f"{folder} has no {WEIGHTS}, and {why}", hint=CONVERT)
     others = ending(names, ".safetensors")
-    raise without(folder, others) if others else absent(folder / WEIGHTS)
+    raise without(folder, others) if others else empty(folder)
 
 
 def ending(names: list[str], end: str) -> list[str]:
@@ -154,11 +154,16 @@ def without(folder: Path, others: list[str]) -> ModelError:
     )
 
 
+def empty(folder: Path) -> ModelError:
+    """A folder without anything that could be opened."""
+    return ModelError(f"{folder} holds no weights", hint=f"they are called {WEIGHTS}, as a rule")
+
+
 def absent(path: Path) -> ModelError:
     """Nothing is there."""
     from difflib import get_close_matches  # noqa: PLC0415 - for a fault alone
 
     near = get_close_matches(str(path), shipped_folders(), n=1)
     others = f"did you mean {near[0]}?" if near else f"or one of: {', '.join(shipped_folders())}"
-    where = f"give a folder with {WEIGHTS}, a .safetensors file, "
+    where = "give a folder, a file (.safetensors, .gguf, llama2.c's .bin), org/name of the cache, "
     return ModelError(f"there is no model at {path}", hint=others if near else where + others)

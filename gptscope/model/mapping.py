@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from gptscope.model.weights import Table
 
 LARGE = 1 << 30  # bytes; the pages of smaller files may all stay
+INSIDE = ("base", "rows", "numbers", "table")  # what a view, or a table that is computed, is of
 
 
 def forgetter(checkpoint: Checkpoint) -> Callable[[], None]:
@@ -35,6 +36,6 @@ def mapped(tables: Iterable[Table]) -> Iterable[mmap.mmap]:
     for table in tables:
         base: Any = table
         while base is not None and not isinstance(base, mmap.mmap):
-            base = getattr(base, "base", None)
+            base = next((getattr(base, name) for name in INSIDE if hasattr(base, name)), None)
         if base is not None:
             yield base

@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gptscope.errors import ModelError
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 BASE = 10_000.0
+WIDEST = 1 << 16  # numbers of a head that turn: a config alone bears them out
 
 
 def sinusoidal_positions(n: int, d: int) -> NDArray[np.floating[Any]]:
@@ -25,5 +28,10 @@ def turning_speeds(d_head: int, base: float = BASE) -> tuple[float, ...]:
     """Radians per position of each of the d_h / 2 rotary pairs: base^(-2i/d_h).
 
     Su et al. 2021, "RoFormer", section 3.2.2.
+
+    Raises:
+        ModelError: no head is so wide.
     """
+    if d_head > WIDEST:
+        raise ModelError(f"{d_head:,} numbers of a head are to turn, and {WIDEST:,} at most can")
     return tuple(base ** (-2 * i / d_head) for i in range(d_head // 2))

@@ -73,7 +73,12 @@ def turning(
     if rule is None:
         known = ", ".join(RULES)
         raise ModelError(f"{settings.source}: the rope_type {kind!r} is not one of: {known}")
-    return by_pair(config, rule(Rope(config, settings, dims, base, said_length(config))))
+    try:
+        turned = rule(Rope(config, settings, dims, base, said_length(config)))
+    except ZeroDivisionError:
+        why = f"with these numbers the rope_type {kind!r} divides by 0"
+        raise ModelError(f"{settings.source}: {why}") from None
+    return by_pair(config, turned)
 
 
 def by_pair(config: Config, turning: Turning) -> Turning:
@@ -117,10 +122,11 @@ def dynamic(rope: Rope) -> Turning:
     section 3.3, after bloc97 and emozilla.
     """
     factor, n, dims = rope.factor, rope.n_ctx, rope.dims
+    power = dims / (dims - 2)
 
     def stretched(length: int) -> tuple[float, ...]:
         grown = factor * max(length, n) / n - (factor - 1)
-        return turning_speeds(dims, rope.base * grown ** (dims / (dims - 2)))
+        return turning_speeds(dims, rope.base * grown**power)
 
     return Turning(rope.speeds, stretched=stretched)
 
@@ -131,6 +137,7 @@ def yarn(rope: Rope) -> Turning:
     Peng et al. 2023, "YaRN", sections 3.2 and 3.4.
     """
     said, n = rope.settings, rope.first_length
+    said.ask("finetuned")  # as YaRN's own models say, whose factor does not grow with the text
     factor = said.number("factor", default=rope.n_ctx / n)
     ends = [said.number(key, default=d) for key, d in (("beta_fast", 32.0), ("beta_slow", 1.0))]
     low, high = (

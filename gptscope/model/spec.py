@@ -16,7 +16,7 @@ class Spec:
     n_vocab: int  # V
     n_ctx: int  # longest text
     activation: str = "gelu_new"  # a key of engine.ops.ACTIVATIONS
-    norm: str = "layer_norm"  # a key of engine.forward.NORMS
+    norm: str = "layer_norm"  # a key of engine.norms.NORMS
     norm_eps: float = 1e-5
     wiring: str = "pre_norm"  # a key of engine.forward.WIRINGS
     # A table of the file; or "sinusoidal", a computed one; or "rotary" or "alibi", in the heads;

@@ -85,10 +85,6 @@ class Tensors:
             return np.broadcast_to(np.zeros((), table.dtype), shape)
         return np.asarray(table)
 
-    def maybe(self, name: str, *shape: int) -> Array | None:
-        """The tensor if it is there, and None if not."""
-        return self.take(name, *shape) if name in self else None
-
     def table(self, name: str, *shape: int) -> Table:
         """The tensor as it lies in the file, to be read by rows.
 

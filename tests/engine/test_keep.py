@@ -48,7 +48,7 @@ def test_a_key_means_all_layers(key):
         ("ln1.out", in_layers(["ln1.out"])),
         ("layers.1.attn_out", {("attn_out", 1)}),
         ("layers.11.ln2.mean", {("ln2.mean", 11)}),
-        ("blocks.1.hook_attn_out", {("attn_out", 1)}),
+        ("blocks.1.hook_attn_out", {("attn_out", 1), ("ln1_post.out", 1)}),
         ("blocks.1.attn.hook_pattern", {("weights", 1)}),
         ("layers.1.heads.0.q", {("q", 1)}),
         ("layers.1.heads.*.q", {("q", 1)}),

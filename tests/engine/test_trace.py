@@ -207,7 +207,7 @@ def test_what_was_not_kept_is_told(micro, name):
 
 
 LACKING = {
-    ("toy-post", "ln_final.out"): "norms after each part, and none after the last block",
+    ("toy-post", "ln_final.out"): "no norm after the last block",
     ("gpt2", "layers.0.ln1.mean_square"): "layer norms, which take a mean and a variance",
     ("gpt2", "ln_final.mean_square"): "layer norms, which take a mean and a variance",
     ("gpt2", "layers.1.heads.0.q_before_rope"): "a learned table of positions, so queries and keys",

@@ -2,7 +2,6 @@ import random
 import struct
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -508,7 +507,7 @@ def test_changed_bytes_never_escape(tmp_path):
         "output.weight": packed_bytes("Q8_0", 2),
     }
     path = file_of(tmp_path, "gptneox", tensors, LLAMA, BYTE_LEVEL, kinds)
-    data, rng, started = path.read_bytes(), random.Random(0), time.perf_counter()  # noqa: S311
+    data, rng = path.read_bytes(), random.Random(0)  # noqa: S311
     opened = 0
     for _ in range(600):
         changed = bytearray(data)
@@ -522,7 +521,6 @@ def test_changed_bytes_never_escape(tmp_path):
         except ModelError as fault:
             assert len(fault.message) < 600  # noqa: PT017
     assert opened > 40
-    assert time.perf_counter() - started < 60
 
 
 # The real one

@@ -97,9 +97,14 @@ def test_a_link_to_the_weights_leaves_the_name_to_its_folder(tmp_path):
     assert gptscope.load(tmp_path / "gpt2").name == "gpt2"
 
 
-@pytest.mark.parametrize("name", ["no-such-model", "tests", "model.safetensors"])
+def test_an_empty_folder(tmp_path):
+    with pytest.raises(ModelError, match=f"{tmp_path} holds no weights") as fault:
+        gptscope.load(tmp_path)
+    assert "model.safetensors" in fault.value.hint
+
+
+@pytest.mark.parametrize("name", ["no-such-model", "model.safetensors"])
 def test_a_model_that_is_not_there(tmp_path, name):
-    (tmp_path / "tests").mkdir()
     with pytest.raises(ModelError, match=f"there is no model at .*{name}") as fault:
         gptscope.load(tmp_path / name)
     assert "tiny" in fault.value.hint

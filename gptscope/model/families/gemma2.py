@@ -37,6 +37,7 @@ def build(config: Config, tensors: Tensors) -> Model:
     """Take every tensor to its place."""
     config.assume(num_key_value_heads=4, max_position_embeddings=8192, sliding_window=4096)
     config.assume(attn_logit_softcapping=50.0, final_logit_softcapping=30.0)
+    config.ask("sliding_window_size")  # the window once more, which no code reads
     s = gemma.sizes(
         config,
         "gemma2",

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from gptscope.model.config import Config
     from gptscope.model.tensors import Tensors
 
+USUAL = {"learned_embeddings": True}  # in Galactica: positions are learned, as in every OPT
 UNUSED = 2  # rows of the table of positions before the first, as fairseq kept them for padding
 
 
@@ -31,6 +32,7 @@ rename = parts.without("model.", "decoder.")
 
 def build(config: Config, tensors: Tensors) -> Model:
     """Take every tensor to its place."""
+    parts.usual(config, USUAL)
     s, width = spec(config), config.whole("hidden_size")
     narrow = config.whole("word_embed_proj_dim", default=width)
     layout = Layout(

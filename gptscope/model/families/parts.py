@@ -103,7 +103,8 @@ def halves(part: Linear, d_head: int, n_turned: int) -> Linear:
     order = np.concatenate([pairs, np.arange(n_turned, d_head)])
     by_head = np.arange(part.stored.shape[1]).reshape(-1, d_head)[:, order].ravel()
     bias = None if part.bias is None else part.bias[by_head]
-    return Linear(part.stored.T[by_head].T, bias)
+    outlined = not any(part.stored.strides)  # it holds no numbers, and a copy of it would take room
+    return Linear(part.stored if outlined else part.stored.T[by_head].T, bias)
 
 
 def head_width(config: Config, d: int, n_heads: int) -> int:

@@ -15,7 +15,16 @@ if TYPE_CHECKING:
     from gptscope.model.tensors import Tensors
     from gptscope.model.weights import Model
 
-USUAL = {"mlp_type": "default", "norm_type": "layer_norm"}
+# What its training called otherwise, beside the words that count, or computed in another order.
+USUAL = {
+    "activation_function": "gelu",
+    "attention_softmax_in_fp32": True,
+    "layer_norm_epsilon": 1e-5,
+    "mlp_type": "default",
+    "norm_type": "layer_norm",
+    "scale_attention_softmax_in_fp32": True,
+    "scale_attn_weights": True,
+}
 
 
 def matches(config: Config, names: Container[str]) -> bool:
