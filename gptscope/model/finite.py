@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -11,16 +10,16 @@ import numpy as np
 from gptscope.errors import NotFiniteWarning
 from gptscope.model.dtypes import BF16, widen
 from gptscope.model.files import short
+from gptscope.model.pieces import AT_ONCE, pieces
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
     from pathlib import Path
 
     from numpy.typing import NDArray
 
     from gptscope.model.weights import Table
 
-AT_ONCE = 1 << 18  # numbers: what is looked at together stays in the cache
 BF16_INFINITE = 0xFF00  # all bits of the exponent, the sign shifted out
 FLOAT32 = np.dtype(np.float32)
 
@@ -46,19 +45,7 @@ def is_finite(table: Table) -> bool:
     """Whether all numbers are finite; read in pieces, so that little memory is taken."""
     if table.dtype.kind not in "fV" or 0 in table.shape:
         return True
-    return all(_finite(piece) for piece in _pieces(table))
-
-
-def _pieces(table: Table) -> Iterator[NDArray[Any]]:
-    """All numbers, in the order in which they lie in memory if that is one."""
-    if not table.shape:
-        yield np.asarray(table)
-    elif isinstance(table, np.ndarray) and table.flags.forc:
-        flat = table.ravel(order="K")
-        yield from (flat[i : i + AT_ONCE] for i in range(0, flat.size, AT_ONCE))
-    else:
-        rows = max(1, AT_ONCE // math.prod(table.shape[1:]))
-        yield from (table[i : i + rows] for i in range(0, table.shape[0], rows))
+    return all(_finite(piece) for (piece,) in pieces(table, at_once=AT_ONCE))
 
 
 def _finite(numbers: NDArray[Any]) -> bool:

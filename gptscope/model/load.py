@@ -14,6 +14,7 @@ from gptscope.errors import ModelError, UsageError
 from gptscope.model.checkpoint import Checkpoint, open_checkpoint
 from gptscope.model.config import Config, read_config
 from gptscope.model.families import FAMILIES, UNNAMED, experts, family
+from gptscope.model.families.parts import must_be_on
 from gptscope.model.find import INDEX, WEIGHTS, find_weights
 from gptscope.model.finite import check_finite
 from gptscope.model.hub import repo_at
@@ -131,6 +132,12 @@ def find_family(config: Config, checkpoint: Checkpoint) -> ModuleType:
         ModelError: none does.
     """
     experts.refuse(config, checkpoint.arrays)
+    if config.has("quantization_config"):
+        raise ModelError(
+            f"{config.source}: quantization_config says that the weights are quantised, which is "
+            "understood of GGUF files alone",
+            hint="take the model as it was before, or as a GGUF file",
+        )
     kind = config.word("model_type", default="not named")
     if kind in FAMILIES:
         return family(FAMILIES[kind])
@@ -163,7 +170,8 @@ def once(look: Callable[[], None]) -> Callable[[], None]:
 
 
 def finish(stored: Model, dtype: np.dtype[Any], config: Config, checkpoint: Checkpoint) -> Model:
-    """What is the same for every family: counting, and the special tokens."""
+    """What is the same for every family: the mask, counting, and the special tokens."""
+    must_be_on(config, "is_causal")  # off in models that embed texts: every token sees them all
     table, computed = stored.position_table, stored.spec.positions != "learned"
     bos = config.token_ids("bos_token_id")
     model = replace(

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gptscope.model.config import Config
 
 PLACES = ("rope_parameters", "rope_scaling")
+PARTIAL = "partial_rotary_factor"
 FIRST_LENGTH = "original_max_position_embeddings"
 
 
@@ -56,16 +57,18 @@ def turning(
     *,
     base: float = BASE,
     layers: str | None = None,
-    share: float = 1.0,
+    share: float | None = None,
 ) -> Turning:
     """How heads of a model turn; `layers` names a kind of layers that has settings of its own.
+
+    `share` is how much of a head turns where the config does not say it; None: all of it, always.
 
     Raises:
         ModelError: the settings name a rule that is not known, or lack what it needs.
     """
     settings = rope_settings(config, layers)
     base = either(settings, config, "rope_theta", base)
-    dims = int(d_head * either(settings, config, "partial_rotary_factor", share))
+    dims = int(d_head * (share_of(settings, config, share) if share else whole(settings, config)))
     if dims % 2 or not 0 < dims <= d_head:
         raise ModelError(f"{config.source}: {dims} of {d_head} numbers of a head cannot turn")
     kind = settings.word("rope_type", "type", default="default")
@@ -93,6 +96,19 @@ def by_pair(config: Config, turning: Turning) -> Turning:
 def either(settings: Config, config: Config, key: str, default: float) -> float:
     """A number that the settings say or, older, the config itself."""
     return settings.number(key, default=config.number(key, default=default))
+
+
+def share_of(settings: Config, config: Config, default: float) -> float:
+    """The share of a head that turns."""
+    return either(settings, config, PARTIAL, default)
+
+
+def whole(settings: Config, config: Config) -> float:
+    """All of a head; a config that says otherwise is not understood, and refused in the end."""
+    for said in (settings, config):
+        if said.says(PARTIAL, 1):
+            said.ask(PARTIAL)
+    return 1.0
 
 
 def rope_settings(config: Config, layers: str | None) -> Config:

@@ -22,6 +22,9 @@ class Spec:
     # A table of the file; or "sinusoidal", a computed one; or "rotary" or "alibi", in the heads;
     # or "none".
     positions: str = "learned"
+    # How the file pairs the numbers that turn: "halves" or "neighbours"; for people only, as they
+    # are put in halves when they are read.
+    pairs: str = "halves"
     causal: bool = True  # whether a token sees only itself and what came before
     kv_heads: int | None = None  # G, where heads share keys and values
     embed_scale: float = 1.0  # rows of the token table times this

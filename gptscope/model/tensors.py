@@ -58,6 +58,11 @@ class Tensors:
         """Whether there is such a tensor."""
         return name in self._arrays
 
+    @property
+    def names(self) -> dict[str, str]:
+        """What the family calls each tensor, by its name in the file."""
+        return {stored: name for name, stored in self._stored_names.items()}
+
     def shape(self, name: str) -> tuple[int, ...]:
         """The shape of a tensor.
 

@@ -3,6 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from gptscope.engine import attention
 from gptscope.engine.cache import Cache
 from gptscope.engine.forward import WIRINGS, forward, residual_stream, unembed
 from gptscope.engine.hook_points import HOOK_POINTS
@@ -184,3 +185,10 @@ def test_weights_are_never_changed(micro):
     forward(micro, IDS)
     np.testing.assert_array_equal(micro.token_table, before[0])
     np.testing.assert_array_equal(micro.blocks[0].mlp.up.bias, before[1])
+
+
+def test_without_a_mask_no_token_is_cut_off(micro, monkeypatch):
+    unmasked = replace(micro, spec=replace(micro.spec, causal=False))
+    whole = forward(unmasked, IDS)
+    monkeypatch.setattr(attention, "MIXED_AT_ONCE", 1)
+    np.testing.assert_array_equal(forward(unmasked, IDS), whole, strict=True)

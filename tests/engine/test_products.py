@@ -65,3 +65,19 @@ def test_a_product_changes_neither_factor():
     product(x, w.T)
     np.testing.assert_array_equal(x, before[0])
     np.testing.assert_array_equal(w, before[1])
+
+
+def test_products_of_nothing():
+    assert against_rows(numbers(3, 7), np.zeros((0, 7), np.float16)).shape == (3, 0)
+    assert product(numbers(0, 7), numbers(7, 11)).shape == (0, 11)
+    np.testing.assert_array_equal(product(numbers(3, 0), np.zeros((0, 5), np.float16)), 0)
+
+
+@pytest.mark.parametrize("n_rows", [2, 20])
+def test_a_fault_in_a_thread_is_a_fault(n_rows):
+    def expand(_):
+        raise OSError("the disk is gone")
+
+    packed = Packed(np.zeros((11, 7), np.uint8), (11, 7), expand)
+    with pytest.raises(OSError, match="the disk is gone"):
+        against_rows(numbers(n_rows, 7), packed)

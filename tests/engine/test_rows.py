@@ -103,3 +103,19 @@ def test_the_real_limits_cut_as_well():
 def test_the_formula_keeps_its_name():
     assert softmax.__name__ == "softmax"
     assert "Vaswani" in softmax.__doc__
+
+
+@pytest.mark.usefixtures("cut")
+def test_a_thread_never_waits_for_others(monkeypatch):
+    class Pool:  # where all threads wait, they wait for ever
+        busy = False
+
+        def map(self, formula, parts):
+            assert not self.busy
+            self.busy = True
+            yield from map(formula, parts)
+            self.busy = False
+
+    one = Pool()
+    monkeypatch.setattr(rows, "pool", lambda: one)
+    mask_scores(numbers((3, 7, 9)), np.zeros((7, 9), bool), 0.25, limit=2.0)

@@ -199,6 +199,8 @@ def test_a_shard_that_is_missing(cache):
     index = '{"weight_map": {"x": "a.safetensors", "y": "b.safetensors"}}'
     (snapshot / "model.safetensors.index.json").write_text(index, "utf-8")
     assert "names b.safetensors, which is not there" in incomplete("org/name", "")
+    (snapshot / "b.safetensors").symlink_to("../../blobs/gone")
+    incomplete("org/name", "b.safetensors is a link to a file that is not there")
 
 
 def test_pickles_stay_refused(cache):

@@ -290,7 +290,7 @@ def test_a_family_that_is_no_word_is_refused(folder):
 
 
 @pytest.mark.parametrize(
-    ("key", "value"), [("rotary_dim", 4), ("sliding_window", 8), ("quantization_config", {"a": 1})]
+    ("key", "value"), [("rotary_dim", 4), ("sliding_window", 8), ("clip_qkv", {"a": 1})]
 )
 def test_a_key_that_is_not_understood_is_refused(folder, key, value):
     with pytest.raises(ModelError, match=rf"config\.json: {key} = .* is not understood"):

@@ -5,7 +5,7 @@ A family makes a `Layout` of its choices; `build` takes every tensor to its plac
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from gptscope.errors import ModelError
@@ -174,7 +174,7 @@ def build(
     buffer = "rotary_emb.inv_freq"  # of old exports
     tensors.ignore([buffer, *(f"layers.{i}.self_attn.{buffer}" for i in range(s.n_layers))])
     return Model(
-        spec=s,
+        spec=replace(s, pairs="neighbours") if layout.interleaved else s,
         token_table=token_table,
         position_table=None,
         blocks=tensors.blocks(s.n_layers, layout.block),

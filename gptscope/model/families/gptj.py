@@ -72,6 +72,7 @@ def spec(config: Config) -> Spec:
         norm_eps=config.number("layer_norm_epsilon", default=1e-5),
         wiring="parallel",
         positions="rotary",
+        pairs="neighbours",
     )
 
 

@@ -57,7 +57,7 @@ def build(config: Config, tensors: Tensors) -> Model:
     layout = Joined(
         tensors,
         s,
-        turnings=[turning(config, s.d_head)] * s.n_layers,
+        turnings=[turning(config, s.d_head, share=1.0)] * s.n_layers,
         windows=one_window(config, s.n_layers),
         scale=s.d_head**-0.5,
     )

@@ -262,6 +262,11 @@ HUB = {
         "gpt_neox",
     ),
     "opt-125m": (OPT, {"word_embed_proj_dim": 20}, "opt"),
+    "galactica-125m": (
+        OPT | {"activation_function": "gelu", "learned_embeddings": True},
+        {"scale_embeddings": False, "word_embed_proj_dim": 20},
+        "opt",
+    ),
     "opt-350m": (
         OPT | {"do_layer_norm_before": False, "_remove_final_layer_norm": False},
         {"word_embed_proj_dim": 12},

@@ -110,11 +110,14 @@ def said(case, config, why):
         said("gemma3", {"attn_logit_softcapping": 50.0}, "attn_logit_softcapping = 50.0"),
         said("gemma3", {"layer_types": ["full_attention"] * 2}, "not 3 words"),
         said("llama", {"attention_chunk_size": 8192}, "attention_chunk_size = 8192"),
-        said("llama", {"quantization_config": {"bits": 4}}, "quantization_config = "),
+        said("llama", {"quantization_config": {"bits": 4}}, "quantization_config says that"),
+        said("llama", {"partial_rotary_factor": 0.5}, "partial_rotary_factor = 0.5 is not under"),
         said("llama", {"num_attention_heads": 5, "head_dim": None}, "5 heads do not divide the"),
         said("llama", {"num_key_value_heads": 3}, "4 heads cannot share 3 heads of keys"),
         said("llama", {"rope_parameters": {"rope_type": "ntk"}}, "the rope_type 'ntk' is not one"),
         said("llama", {"rope_scaling": {"factor": 2.0}}, "factor = 2.0"),
+        said("llama", {"is_causal": False}, "is_causal = false is not supported"),
+        said("llama", {"head_dim": 1 << 30}, "1,073,741,824 numbers of a head are to turn"),
         said("mistral", {"layer_types": ["full_attention"] * 2}, "layer_types = "),
         said("olmo2", {"clip_qkv": 8.0}, "clip_qkv = 8.0"),
         said("phi3", {"full_attn_mod": 2}, "full_attn_mod = 2"),
@@ -127,12 +130,36 @@ def said(case, config, why):
         said("smollm3", {"no_rope_layers": [1, 0]}, "3 times true or false"),
         said("smollm3", {"no_rope_layers": [1, 2, 0]}, "3 times true or false"),
         said("starcoder2", {"mlp_type": "gated"}, "mlp_type = 'gated'"),
+        said("starcoder2", {"activation_function": "relu"}, "activation_function = 'relu'"),
         said("starcoder2", {"norm_type": "rms_norm"}, "norm_type = 'rms_norm'"),
     ],
 )
 def test_a_key_that_changes_the_computation_is_refused_by_name(case, config, why, model):
     with pytest.raises(ModelError, match=why):
         model(case, config)
+
+
+@pytest.mark.parametrize(
+    ("case", "rope"),
+    [
+        ("llama", {"rope_type": "yarn", "factor": 2.0, "rope_theta": 1.0}),
+        ("stablelm", {"rope_type": "dynamic", "factor": 2.0, "partial_rotary_factor": 0.25}),
+        (
+            "llama",
+            {
+                "rope_type": "longrope",
+                "factor": 2.0,
+                "long_factor": [1.0] * 4,
+                "original_max_position_embeddings": 1,
+                "short_factor": [1.0] * 4,
+            },
+        ),
+    ],
+)
+def test_numbers_that_make_no_turns_are_told(case, rope, model):
+    said = {"rope_parameters": {"rope_theta": 10000.0} | rope}
+    with pytest.raises(ModelError, match=f"the rope_type '{rope['rope_type']}' divides by 0"):
+        model(case, said)
 
 
 @pytest.mark.parametrize("case", CASES)

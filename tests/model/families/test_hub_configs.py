@@ -114,6 +114,21 @@ SMOLLM3 = COMMON | {
     "use_sliding_window": False,
 }
 
+STARCODER2 = {key: value for key, value in COMMON.items() if key != "rms_norm_eps"} | {
+    "architectures": ["Starcoder2ForCausalLM"],
+    "attention_dropout": 0.1,
+    "embedding_dropout": 0.1,
+    "hidden_act": "gelu_pytorch_tanh",
+    "initializer_range": 0.018042,
+    "mlp_type": "default",
+    "model_type": "starcoder2",
+    "norm_epsilon": 1e-5,
+    "norm_type": "layer_norm",
+    "residual_dropout": 0.1,
+    "rope_theta": 999999.4420358813,
+    "sliding_window": 4096,
+    "use_bias": True,
+}
 CONFIGS = {  # the golden model of the same family, and the config
     "SmolLM2-135M": (
         "llama",
@@ -126,7 +141,21 @@ CONFIGS = {  # the golden model of the same family, and the config
             "transformers.js_config": {"kv_cache_dtype": {"fp16": "float16", "q4f16": "float16"}},
         },
     ),
-    "TinyLlama-1.1B": ("llama", LLAMA),
+    "TinyLlama-1.1B": ("llama", LLAMA | {"is_causal": True}),
+    "tinyllama of unsloth": ("llama", LLAMA | {"unsloth_fixed": True, "unsloth_version": "2025.2"}),
+    "Yarn-Llama-2-7b-64k": (
+        "llama",
+        LLAMA
+        | {
+            "auto_map": {"AutoModelForCausalLM": "modeling_llama_together_yarn.LlamaForCausalLM"},
+            "rope_scaling": {
+                "factor": 16.0,
+                "finetuned": True,
+                "original_max_position_embeddings": 4096,
+                "type": "yarn",
+            },
+        },
+    ),
     "vicuna-7b": ("llama", LLAMA | {"max_sequence_length": 2048, "pad_token_id": 0}),
     "Llama-3.2-1B": (
         "llama",
@@ -184,6 +213,7 @@ CONFIGS = {  # the golden model of the same family, and the config
         },
     ),
     "gemma-2-2b": ("gemma2", GEMMA2),
+    "gemma-2-9b": ("gemma2", GEMMA2 | {"sliding_window_size": 4096}),
     "gemma-3-1b-it": ("gemma3", GEMMA3 | {"sliding_window_pattern": 6}),
     "gemma-3-270m": (
         "gemma3",
@@ -250,23 +280,16 @@ CONFIGS = {  # the golden model of the same family, and the config
         },
     ),
     "SmolLM3-3B": ("smollm3", SMOLLM3),
-    "starcoder2-3b": (
+    "starcoder2-3b": ("starcoder2", STARCODER2),
+    "starcoder2, all that it says": (
         "starcoder2",
-        {key: value for key, value in COMMON.items() if key != "rms_norm_eps"}
+        STARCODER2
         | {
-            "architectures": ["Starcoder2ForCausalLM"],
-            "attention_dropout": 0.1,
-            "embedding_dropout": 0.1,
-            "hidden_act": "gelu_pytorch_tanh",
-            "initializer_range": 0.018042,
-            "mlp_type": "default",
-            "model_type": "starcoder2",
-            "norm_epsilon": 1e-5,
-            "norm_type": "layer_norm",
-            "residual_dropout": 0.1,
-            "rope_theta": 999999.4420358813,
-            "sliding_window": 4096,
-            "use_bias": True,
+            "activation_function": "gelu",
+            "attention_softmax_in_fp32": True,
+            "layer_norm_epsilon": 1e-5,
+            "scale_attention_softmax_in_fp32": True,
+            "scale_attn_weights": True,
         },
     ),
 }
