@@ -20,6 +20,7 @@ Kind = Literal[
     "signed",  # a real number around zero
     "length",  # a real number from zero up: norm of a vector, standard deviation
     "number",  # a setting
+    "error",  # how far off: three digits; one where it is next to nothing, and known no better
     "vector",  # a list of signed numbers, [n]
 ]
 

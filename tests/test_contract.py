@@ -71,7 +71,7 @@ VARIANTS = {
     "tensors alone": ["diff", "tiny", "tiny"],
     "ids": ["tokens", "--ids", "643,163,0"],
 }
-PLAIN = {"trace", "tokens", "generate", "explain", "models", "experiment order", "check"}
+PLAIN = {"trace", "tokens", "generate", "explain", "models", "experiment order", "check", "weights"}
 COLOURED = set(COMMANDS) - PLAIN
 COLOURS = {"FORCE_COLOR": "1", "COLORTERM": "truecolor", "TERM": "xterm-256color"}
 PLACES = {
@@ -478,8 +478,7 @@ def test_bytes_that_are_no_text_are_refused(command):
 
 # Numbers that are none
 
-BROKEN = {
-    "embeddings": [],
+BROKEN = {  # those that read a block
     "norms": [],
     "attention": ["--layer", "-1"],
     "mlp": ["--layer", "-1"],

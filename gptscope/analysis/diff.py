@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gptscope.analysis.compare import Compared, alone, apart, compared, first_apart
+from gptscope.analysis.tensors import kind
 from gptscope.engine.ids import checked_ids
 from gptscope.engine.sampling import probabilities
 from gptscope.engine.trace import trace
@@ -15,12 +17,12 @@ from gptscope.errors import ModelError
 from gptscope.model.checkpoint import Checkpoint, open_checkpoint
 from gptscope.model.config import IGNORED
 from gptscope.model.dtypes import widen
-from gptscope.model.files import read_json
 from gptscope.model.find import find_weights
 from gptscope.model.load import find_config, find_family
+from gptscope.model.pieces import pieces
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
@@ -28,10 +30,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[Any]
 
-AT_ONCE = 1 << 18  # numbers that are compared at once
 FLOAT64 = np.dtype(np.float64)
-TOLERANCE = 2e-5  # of a value's scale, its largest magnitude and at least 1: float32 rounding
-WEIGHT = 1e-5  # of attention
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,33 +71,18 @@ class TensorDifference:
         return math.prod(self.shapes[0])
 
 
-@dataclass(frozen=True)
-class Parting:
-    """One value of both passes; errors are in parts of the first one's scale."""
-
-    name: str
-    error: float
-    limit: float
-    wrong: str | None = None  # why they cannot be compared
-
-    @property
-    def agrees(self) -> bool:
-        """Whether the two differ by no more than rounding."""
-        return self.wrong is None and self.error <= self.limit
-
-
 @dataclass(frozen=True, eq=False)
 class Passes:
     """Two passes on the same ids."""
 
-    values: list[Parting]  # that both have, in the order of the pass
-    only: tuple[tuple[str, ...], tuple[str, ...]]  # names that just one has
+    values: list[Compared]  # that both have, in the order of the pass; of the first one's scale
+    only: tuple[tuple[str, ...], tuple[str, ...]]  # names that just one has, those alike as one
     next: tuple[Array, Array] | None  # probabilities of the token after the last, where V is equal
 
     @property
-    def first(self) -> Parting | None:
+    def first(self) -> Compared | None:
         """The first value in which they part."""
-        return next((one for one in self.values if not one.agrees), None)
+        return first_apart(self.values)
 
 
 def sides(first: str, second: str) -> tuple[Side, Side]:
@@ -139,9 +123,10 @@ def renamed(checkpoint: Checkpoint, rename: Callable[[str], str]) -> dict[str, T
 def settings(checkpoint: Checkpoint) -> Mapping[str, Any]:
     """What a config says that may matter; nothing where there is none that can be read."""
     try:
-        values = read_json(checkpoint.path.parent / "config.json")
+        config = find_config(checkpoint.path.parent, checkpoint)
     except ModelError:
-        values = dict(checkpoint.config or {})
+        return {}
+    values = config._values  # noqa: SLF001 - all of them, whatever they mean
     return {key: value for key, value in values.items() if key not in IGNORED}
 
 
@@ -173,7 +158,8 @@ def tensor_difference(name: str, x: Table, y: Table) -> TensorDifference:
     if x.shape != y.shape:
         return TensorDifference(name, shapes, dtypes)
     changed, largest, sums = 0, 0.0, np.zeros(4)
-    for p, q in pieces(x, y):
+    for pair in pieces(x, y):
+        p, q = (widen(part, FLOAT64) for part in pair)
         d = apart(p, q)
         changed += int((d != 0).sum())
         largest = max(largest, float(np.abs(d).max(initial=0)))
@@ -185,30 +171,6 @@ def tensor_difference(name: str, x: Table, y: Table) -> TensorDifference:
     return TensorDifference(name, shapes, dtypes, changed, largest, rms, relative, cosine)
 
 
-def apart(x: Array, y: Array) -> Array:
-    """Y - x; 0 where both are the same, be it NaN or infinite, infinite where one alone is NaN."""
-    same = (x == y) | (np.isnan(x) & np.isnan(y))
-    with np.errstate(invalid="ignore"):
-        return np.where(same, 0, np.nan_to_num(y - x, nan=np.inf, posinf=np.inf, neginf=-np.inf))
-
-
-def kind(table: Table) -> str:
-    """How the numbers of a tensor are stored: `float32`, `bf16`."""
-    return table.dtype.names[0] if table.dtype.names else table.dtype.name
-
-
-def pieces(x: Table, y: Table) -> Iterator[tuple[Array, Array]]:
-    """The same numbers of two tensors, some rows at a time, in float64."""
-    if not x.shape:
-        yield widen(np.asarray(x), FLOAT64), widen(np.asarray(y), FLOAT64)
-        return
-    n = max(1, AT_ONCE // max(1, math.prod(x.shape[1:])))
-    for start in range(0, x.shape[0], n):
-        part = slice(start, start + n)
-        p, q = (widen(np.asarray(one[part]), FLOAT64) for one in (x, y))
-        yield p, q
-
-
 def passes(a: Model, b: Model, ids: tuple[int, ...]) -> Passes:
     """Both models on the same ids, value by value.
 
@@ -218,12 +180,10 @@ def passes(a: Model, b: Model, ids: tuple[int, ...]) -> Passes:
     for model in (a, b):
         checked_ids(model.spec, ids)
     first, second = trace(a, ids), trace(b, ids)
-    ours, theirs = first.names(), set(second.names())
-    values = [parting(name, first[name], second[name]) for name in ours if name in theirs]
-    only = (
-        tuple(name for name in ours if name not in theirs),
-        tuple(name for name in second.names() if name not in set(ours)),
-    )
+    ours, theirs = first.names(), second.names()
+    shared = (name for name in ours if name in set(theirs))
+    values = [compared(name, second[name], first[name]) for name in shared]
+    only = alone(ours, theirs), alone(theirs, ours)
     logits = first.logits[-1], second.logits[-1]
     comparable = logits[0].shape == logits[1].shape and all(np.isfinite(x).all() for x in logits)
     p, q = (probabilities(x) for x in logits) if comparable else (None, None)
@@ -236,13 +196,3 @@ def divergence(p: Array, q: Array) -> float:
     seen = p > 0
     with np.errstate(divide="ignore"):
         return float(np.sum(p[seen] * (np.log(p[seen]) - np.log(q[seen]))))
-
-
-def parting(name: str, x: Array, y: Array) -> Parting:
-    """The largest error of a value in parts of its scale; where both are hidden there is none."""
-    limit = WEIGHT if name.endswith(".weights") else TOLERANCE
-    if x.shape != y.shape:
-        return Parting(name, math.inf, limit, f"shapes {list(x.shape)} and {list(y.shape)}")
-    error = np.abs(apart(x, y)).max(initial=0)
-    scale = max(1.0, float(np.abs(x[np.isfinite(x)]).max(initial=0)))
-    return Parting(name, float(error) / scale, limit)

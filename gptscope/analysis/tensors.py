@@ -6,6 +6,7 @@ import math
 import re
 from collections import Counter
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from gptscope.model.dtypes import DTYPES
@@ -17,6 +18,16 @@ if TYPE_CHECKING:
     from gptscope.model.weights import Table
 
 KINDS = {dtype: name for name, dtype in DTYPES.items()}
+PLACES = {  # by a word of a tensor's name; what has "norm" or "ln_" in it is a norm
+    **dict.fromkeys(("attn", "attention", "self_attn", "self_attention"), "attention"),
+    **dict.fromkeys(("mlp", "fc1", "fc2"), "feed-forward"),
+    **dict.fromkeys(
+        ("wte", "embed_in", "embed_tokens", "tokens_embed", "word_embeddings"), "token table"
+    ),
+    **dict.fromkeys(("wpe", "embed_positions", "positions_embed"), "table of positions"),
+    **dict.fromkeys(("project_in", "project_out"), "widening of the token table"),
+    **dict.fromkeys(("lm_head", "embed_out"), "output"),
+}
 LAYER = re.compile(r"(?<![^.])\d+(?![^.])")  # a number that stands alone between dots
 
 
@@ -82,6 +93,23 @@ def by_pattern(names: Iterable[str]) -> dict[str, list[str]]:
     for name in names:
         found.setdefault(pattern(name), []).append(name)
     return found
+
+
+def place(name: str) -> str:
+    """Which part a family makes of the tensor that it calls so: `h.*.attn.c_proj`, attention."""
+    for word in name.split("."):
+        if word in PLACES:
+            return PLACES[word]
+        if "norm" in word or word.startswith("ln_"):
+            return "norms"
+    return "in use"
+
+
+def beginning(names: Iterable[str]) -> str:
+    """The words that all names begin with, before any number: `transformer.`."""
+    words = zip(*(name.split(".")[:-1] for name in names), strict=False)
+    shared = takewhile(lambda here: len({*here}) == 1 and not here[0].isdigit(), words)
+    return "".join(f"{word}." for word, *_ in shared)
 
 
 def matching(names: Iterable[str], wanted: str) -> list[str]:

@@ -23,6 +23,7 @@ Array = NDArray[np.floating[Any]]
 FLOAT64 = np.dtype(np.float64)
 AT_ONCE = 1 << 15  # numbers: what is looked at together stays in the cache
 BINS = 9  # of a histogram, the one in the middle around the mean
+HUGE = 1e100  # its square is far from the largest float64, as is the sum of many
 ROUNDING = 1e-12  # of the largest: numbers that lie closer are the same
 SPAN = 6  # standard deviations that they take together
 
@@ -33,7 +34,7 @@ class Moments:
 
     n: int = 0
     mean: float = 0.0
-    squares: float = 0.0
+    squares: float = 0.0  # in units of `unit(largest)`
     largest: float = 0.0  # without its sign
     zeros: int = 0
     not_finite: int = 0
@@ -41,17 +42,19 @@ class Moments:
     @property
     def std(self) -> float:
         """The population standard deviation."""
-        return math.sqrt(self.squares / self.n) if self.n else 0.0
+        return unit(self.largest) * math.sqrt(self.squares / self.n) if self.n else 0.0
 
     def __add__(self, other: Moments) -> Moments:
         """The moments of both together. Chan, Golub and LeVeque 1979, the pairwise rule."""
         n, apart = self.n + other.n, other.mean - self.mean
-        share = other.n / n if n else 0.0
+        share, largest = other.n / n if n else 0.0, max(self.largest, other.largest)
+        one = unit(largest)
+        squares = sum(each.squares * (unit(each.largest) / one) ** 2 for each in (self, other))
         return Moments(
             n,
             self.mean + apart * share,
-            self.squares + other.squares + apart * apart * self.n * share,
-            max(self.largest, other.largest),
+            squares + (apart / one) ** 2 * self.n * share,
+            largest,
             self.zeros + other.zeros,
             self.not_finite + other.not_finite,
         )
@@ -68,6 +71,11 @@ class Summary:
     def heights(self) -> Array:
         """The counts over the largest of them: 0 to 1, [BINS]."""
         return np.array(self.counts) / max(1, *self.counts)
+
+
+def unit(largest: float) -> float:
+    """What numbers up to this are divided by before they are squared: 1, if they are not huge."""
+    return 1.0 if largest < HUGE else 2.0 ** (math.frexp(largest)[1] - 1)
 
 
 def pieces(table: Table) -> Iterator[Array]:
@@ -90,11 +98,13 @@ def moments(numbers: Array) -> Moments:
     n = len(known)
     if not n:
         return Moments(not_finite=len(numbers))
-    mean = known.mean()
-    squares = np.square(known - mean).sum()
-    largest = max(known.max(), -known.min())
+    largest = float(max(known.max(), -known.min()))
+    one = unit(largest)
+    scaled = known if one == 1 else known / one
+    mean = float(scaled.mean())
+    squares = float(np.square(scaled - mean).sum())
     zeros = n - int(np.count_nonzero(known))
-    return Moments(n, float(mean), float(squares), float(largest), zeros, len(numbers) - n)
+    return Moments(n, one * mean, squares, largest, zeros, len(numbers) - n)
 
 
 def counts(numbers: Array, whole: Moments) -> NDArray[np.int64]:

@@ -34,18 +34,25 @@ def built(run: Run, heads: Sequence[Where]) -> list[str]:
 
 def shared(spec: Spec, heads: Sequence[int]) -> str:
     """Which heads read the same keys and values."""
-    from gptscope.analysis.info import ranges, shared_heads
-
     if spec.n_kv_heads == spec.n_heads:
         return ""
     if spec.n_kv_heads == 1:
         return "All heads share one list of keys and values, each with its own queries"
+    return sharing(spec, heads).capitalize()
+
+
+def sharing(spec: Spec, heads: Sequence[int]) -> str:
+    """`heads 0-1 share key-value head 0, 2-3 head 1`: the groups of these heads."""
+    from gptscope.analysis.info import ranges, shared_heads
+
     groups = [
-        f"{ranges(group)} share keys and values {g}"
+        (ranges(group), g)
         for g, group in shared_heads(spec.n_heads, spec.n_kv_heads)
         if any(head in group for head in heads)
     ]
-    return f"Heads {', '.join(groups)}"
+    (first, g), *others = groups
+    more = "".join(f", {ranged} head {h}" for ranged, h in others)
+    return f"heads {first} share key-value head {g}{more}"
 
 
 def windows(model: Model, layers: dict[int, Attention]) -> list[str]:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from textwrap import fill, indent
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gptscope.analysis.check.checks import CHECKS
 from gptscope.commands import completion
 from gptscope.commands.check_text import Fed, chosen
 from gptscope.commands.check_view import view
-from gptscope.commands.options import Target, with_options
+from gptscope.commands.options import Target, Top, with_options
 from gptscope.commands.output import show
 from gptscope.commands.progress import progress
 from gptscope.errors import Status, UsageError
@@ -18,9 +20,7 @@ from gptscope.errors import Status, UsageError
 if TYPE_CHECKING:
     from gptscope.analysis.check.against import Saved
     from gptscope.analysis.check.examine import Plan
-    from gptscope.analysis.check.opening import Opening
-
-STEPS = 60  # about as many as there are, for the progress bar
+    from gptscope.model.weights import Model
 
 
 @with_options
@@ -34,20 +34,14 @@ def command(
             autocompletion=completion.models,
         ),
     ] = "tiny",
-    named: Annotated[
-        str | None, typer.Option("--model", "-m", help="The same, by its name elsewhere.")
-    ] = None,
+    named: Annotated[str | None, typer.Option("--model", "-m", help="The model, as MODEL.")] = None,
     sentence: Annotated[
         str | None, typer.Option("--text", help="A text to run on, in place of its own.")
     ] = None,
     ids: Annotated[str | None, typer.Option("--ids", help="Token ids of a text.")] = None,
     against: Annotated[
         Path | None,
-        typer.Option(
-            "--against",
-            help="A saved trace, to compare every value: a .safetensors file of "
-            "gptscope trace -o, or of docs/save_trace.py, which asks transformers.",
-        ),
+        typer.Option("--against", help="A saved trace (.safetensors), compared value by value."),
     ] = None,
     conventions: Annotated[
         bool,
@@ -56,6 +50,7 @@ def command(
             help="Try other conventions on the text, in some forty passes.",
         ),
     ] = True,
+    top: Top = 20,
 ) -> None:
     """What is wrong with a model, and where it begins.
 
@@ -64,27 +59,31 @@ def command(
     gptscope check toy --text "the cat eats the fish and the dog"
 
     Beside a good copy: gptscope trace TEXT -m GOOD -o good.safetensors, and
-    then gptscope check MODEL --against good.safetensors.
+    then gptscope check MODEL --against good.safetensors. docs/save_trace.py
+    saves what transformers computes.
 
     Files, config, tensors and tokenizer first, then the numbers of the weights,
     then passes: of a text, with its last token changed, token by token, in
     float64, with other conventions. Where a figure is above its limit, the
     check has found something, and says so in a sentence.
 
-    Ends with 0 where nothing was found, and with 1 where something was.
+    Ends with 0 where nothing was found, and with 1 where something was; what
+    is doubtful does not count.
     """
-    from gptscope.analysis.check.examine import examine
+    from gptscope.analysis.check.examine import examine, n_steps
     from gptscope.analysis.check.opening import opening
 
     if sentence is not None and ids is not None:
         raise UsageError("give one of --text and --ids, not both")
     saved = None if against is None else read(against)
     found = opening(named or model)
-    fed = None if found.model is None else chosen(found.model, found.name, sentence, ids)
-    plan = None if fed is None else planned(found, fed, saved, conventions=conventions)
-    with progress(STEPS) as tick:
+    fed, plan = None, None
+    if found.model is not None:
+        fed = chosen(found.model, found.name, sentence, ids)
+        plan = planned(found.model, fed, saved, conventions=conventions)
+    with progress(n_steps(plan)) as tick:
         made = examine(found, plan, lambda: tick(1))
-    show(view(found, made, fed, plan), target)
+    show(view(found, made, plan, fed, top), target)
     if made.findings:
         raise typer.Exit(Status.FAILED)
 
@@ -104,23 +103,40 @@ def read(path: Path) -> Saved:
     return read_saved(path)
 
 
-def planned(found: Opening, fed: Fed, saved: Saved | None, *, conventions: bool) -> Plan:
+def planned(model: Model, fed: Fed, saved: Saved | None, *, conventions: bool) -> Plan:
     """The passes to make.
 
     Raises:
-        UsageError: the ids of the saved trace are not known, or not of this model.
+        UsageError: the saved trace is of another model, or its ids are not known.
     """
     from gptscope.analysis.check.examine import Plan
 
-    assert found.model is not None  # noqa: S101 - for the types
-    of_saved: tuple[int, ...] = ()
-    if saved is not None:
-        of_saved = fed.ids if saved.ids is None else saved.ids
-        if saved.ids is None and fed.origin not in ("the ids", "the text"):
-            raise UsageError("the saved trace does not say its ids", "give them with --ids")
-        outside = [i for i in of_saved if not 0 <= i < found.model.spec.n_vocab]
-        if outside or len(of_saved) > found.model.spec.n_ctx:
-            what = f"the token id {outside[0]}" if outside else f"{len(of_saved)} tokens"
-            raise UsageError(f"the saved trace is of {what}, which this model cannot read")
+    of_saved = () if saved is None else ids_of(saved, model, fed)
     is_text = not fed.origin.startswith("ids drawn")
-    return Plan(fed.ids, is_text, conventions, saved, of_saved)
+    return Plan(model, fed.ids, is_text, conventions, saved, of_saved)
+
+
+def ids_of(saved: Saved, model: Model, fed: Fed) -> tuple[int, ...]:
+    """The ids of a saved trace, which this model must be able to read.
+
+    Raises:
+        UsageError: they are not known, or not of this model.
+    """
+    from gptscope.analysis.check.against import refuse_another
+
+    if saved.ids is None and fed.origin not in ("the ids", "the text"):
+        raise UsageError("the saved trace does not say its ids", "give them with --ids")
+    ids = fed.ids if saved.ids is None else saved.ids
+    refuse_another(model, ids, saved)
+    outside = [i for i in ids if not 0 <= i < model.spec.n_vocab]
+    if outside or len(ids) > model.spec.n_ctx:
+        what = f"the token id {outside[0]}" if outside else f"{len(ids)} tokens"
+        raise UsageError(f"the saved trace is of {what}, which this model cannot read")
+    return ids
+
+
+LISTED = (
+    f"The checks: {', '.join(CHECKS)}. What each looks for, and what to do where it finds "
+    "something: docs/models.md."
+)
+command.__doc__ = f"{command.__doc__}\n{indent(fill(LISTED, 72), ' ' * 4)}\n"

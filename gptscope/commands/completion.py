@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
     from gptscope.model.weights import Model
 
+FILES = (".safetensors", ".gguf", ".bin", ".index.json")
+
 
 def models(incomplete: str) -> list[str]:
     """Shipped names; then folders and files, as a path is completed."""
@@ -22,7 +24,7 @@ def models(incomplete: str) -> list[str]:
     found = [name for name in shipped_folders() if name.startswith(incomplete)]
     paths = glob(f"{escape(incomplete)}*")  # noqa: PTH207 - the text is completed as it was begun
     folders = [f"{path}{os.sep}" for path in paths if os.path.isdir(path)]  # noqa: PTH112
-    return [*found, *folders, *(path for path in paths if path.endswith(".safetensors"))]
+    return [*found, *folders, *(path for path in paths if path.lower().endswith(FILES))]
 
 
 def layers(ctx: Any, incomplete: str) -> list[str]:  # noqa: ANN401 - typer's context

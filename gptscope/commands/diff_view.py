@@ -4,32 +4,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from gptscope.commands.diff_values import cut, value_parts
+from gptscope.commands.info_files import as_text
 from gptscope.commands.session import counted, token_text
 from gptscope.view import Column, Facts, Note, Part, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from gptscope.analysis.diff import Parting, Passes, Side, TensorDifference
+    from gptscope.analysis.diff import Array, Passes, Side, TensorDifference
     from gptscope.model.weights import Model
 
 TENSORS = (
     Column("tensor"),
-    Column("relative", "number"),
-    Column("rms", "number"),
-    Column("largest", "number"),
-    Column("cosine", "number"),
+    Column("relative", "error"),
+    Column("rms", "error"),
+    Column("largest", "error"),
+    Column("cosine", "error"),
     Column("changed", "probability"),
 )
 SHAPES = (Column("tensor"), Column("first"), Column("second"))
 ALONE = (Column("tensor"), Column("shape"), Column("only in"))
 SETTINGS = (Column("setting"), Column("first"), Column("second"))
-VALUES = (
-    Column("value"),
-    Column("error", "number"),
-    Column("limit", "number"),
-    Column("agrees"),
-)
 NEXT = (
     Column("id", "id"),
     Column("token", "token"),
@@ -49,12 +45,7 @@ def tensor_parts(
     a, b = sides
     differing = [one for one in found if one.fits and one.changed]
     misfits = [(one.name, *map(shape, one.shapes)) for one in found if not one.fits]
-    alone = [
-        (name, shape(one.tables[name].shape), f"{which}: {one.name}")
-        for which, one, other in (("first", a, b), ("second", b, a))
-        for name in one.tables
-        if name not in other.tables
-    ]
+    alone = [*only_in(a, b, "first"), *only_in(b, a, "second")]
     said = [(key, told(x), told(y)) for key, x, y in settings]
     rows = [row(one) for one in differing]
     tables = (
@@ -65,9 +56,18 @@ def tensor_parts(
         ("Tensors stored in different formats", SHAPES, formats(found)),
     )
     parts: list[Part] = [facts(sides, found, len(alone))]
+    if not (differing or misfits or alone):
+        but = "; settings differ" if said else ""
+        parts.append(Note(f"{a.name} and {b.name} are the same in every number{but}."))
     for title, columns, lines in tables:
         parts += cut(title, columns, lines, top)
     return tuple(parts)
+
+
+def only_in(one: Side, other: Side, which: str) -> list[tuple[str, str, str]]:
+    """Tensors that the other one lacks."""
+    names = (name for name in one.tables if name not in other.tables)
+    return [(name, shape(one.tables[name].shape), f"{which}: {one.name}") for name in names]
 
 
 def formats(found: Iterable[TensorDifference]) -> list[tuple[str, str, str]]:
@@ -91,25 +91,9 @@ def facts(sides: tuple[Side, Side], found: Sequence[TensorDifference], alone: in
     return Facts("", pairs)
 
 
-def cut(title: str, columns: tuple[Column, ...], rows: Sequence[Any], top: int) -> list[Part]:
-    """A table of the first rows, if there are any, and a note of how many were left out."""
-    if not rows:
-        return []
-    parts: list[Part] = [Table(title, columns, rows[:top])]
-    if len(rows) > top:
-        parts.append(Note(f"{len(rows) - top:,} more: --top {len(rows)} shows all"))
-    return parts
-
-
 def row(one: TensorDifference) -> tuple[Any, ...]:
     """A tensor that differs."""
-    numbers = map(brief, (one.relative, one.rms, one.largest))
-    return one.name, *numbers, brief(one.cosine, 6), one.changed / one.size
-
-
-def brief(x: float | None, digits: int = 3) -> float | None:
-    """As many digits as say something."""
-    return None if x is None else float(f"{x:.{digits}g}")
+    return one.name, one.relative, one.rms, one.largest, one.cosine, one.changed / one.size
 
 
 def shape(sizes: tuple[int, ...]) -> str:
@@ -119,29 +103,21 @@ def shape(sizes: tuple[int, ...]) -> str:
 
 def told(value: object) -> str:
     """A setting, or that it is not said."""
-    return "not said" if value is None else str(value)
+    return "not said" if value is None else as_text(value)
 
 
 def pass_parts(
     made: Passes, models: tuple[Model, Model], names: tuple[str, str], top: int
 ) -> tuple[Part, ...]:
     """Where the passes part, every value, and what comes next."""
-    start = 0 if made.first is None else made.values.index(made.first)
-    rows = [(v.name, brief(v.error), v.limit, v.wrong or agrees(v)) for v in made.values[start:]]
     parts: list[Part] = [Note(verdict(made, names))]
     if made.next is not None:
-        parts += [following(made, models[0]), divergences(made)]
-    since = f"Values from {made.values[start].name} on, " if start else "Values of the passes, "
-    parts += cut(f"{since}errors in parts of the scale", VALUES, rows, top)
+        parts += [following(made.next, models[0]), divergences(*made.next)]
+    parts += value_parts(made.values, "Values of the passes", top)
     for which, only in zip(names, made.only, strict=True):
         if only:
             parts.append(Note(f"only {which} has: {', '.join(only)}"))
     return tuple(parts)
-
-
-def agrees(one: Parting) -> str:
-    """In a word."""
-    return "yes" if one.agrees else "no"
 
 
 def verdict(made: Passes, names: tuple[str, str]) -> str:
@@ -153,24 +129,21 @@ def verdict(made: Passes, names: tuple[str, str]) -> str:
     return f"The passes part at {first.name}: {beyond:,} of {n} differ by more than rounding."
 
 
-def following(made: Passes, model: Model) -> Table:
+def following(after: tuple[Array, Array], model: Model) -> Table:
     """The likeliest next tokens of either, side by side."""
     from gptscope.engine.sampling import ranked
 
-    assert made.next is not None  # noqa: S101 - for the types
-    p, q = made.next
+    p, q = after
     best = {int(i) for x in (p, q) for i in ranked(x, BEST)}
     order = sorted(best, key=lambda i: (-max(p[i], q[i]), i))
     rows = [(i, token_text(model, i), float(p[i]), float(q[i])) for i in order]
     return Table(f"The next token, the {BEST} likeliest of either", NEXT, rows)
 
 
-def divergences(made: Passes) -> Facts:
+def divergences(p: Array, q: Array) -> Facts:
     """How far apart the two distributions are, in either direction."""
     from gptscope.analysis.diff import divergence
 
-    assert made.next is not None  # noqa: S101 - for the types
-    p, q = made.next
     pairs = (
         (Column("KL divergence, first from second, in nats", "length"), divergence(p, q)),
         (Column("second from first", "length"), divergence(q, p)),

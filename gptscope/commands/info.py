@@ -33,19 +33,18 @@ def command(
     named: ModelName = "tiny",
     verbose: Verbose = False,
 ) -> None:
-    """What a model is: sizes, how it is built, parameters, memory, files, tokenizer.
+    """What a model is: sizes, how it is built, parameters, memory, files.
 
     gptscope info tiny
 
-    gptscope info path/to/Llama-3.2-1B
+    gptscope info toy --format json
 
-    gptscope info model.safetensors --format json
+    Any folder or file goes as well: gptscope info path/to/Llama-3.2-1B
 
     Only headers are read, so a large file takes no longer than a small one.
 
-    Of a model whose family is not understood it shows what the files say;
-
-    so it does of a broken one, and ends with status 1.
+    Of a model whose family is not understood it shows what the files say; so
+    it does of a broken one, and ends with status 1.
     """
     from gptscope.commands.session import timed
     from gptscope.model.load import open_model
@@ -84,7 +83,7 @@ def view(opened: Opened) -> View:
         memory(model, checkpoint),
         files(checkpoint),
         *tokenizer(model),
-        load_report(opened),
+        *load_report(opened),
     )
     return View("info", parts, model=about_model(model))
 
@@ -97,7 +96,7 @@ def sizes(model: Model) -> Facts:
         "d, width": s.d_model,
         "L, blocks": s.n_layers,
         "H, heads in each": s.n_heads,
-        "G, of them with own keys": s.n_kv_heads,
+        "G, key-value heads": s.n_kv_heads,
         "d_h, width of a head": s.d_head,
         "F, feed-forward width": s.d_ff,
         "V, vocabulary": s.n_vocab,

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gptscope.model.checkpoint import Checkpoint
+    from gptscope.model.spec import Spec
     from gptscope.model.weights import Attention, Block, Model
 
     Pair = tuple[Column, Any]
@@ -22,12 +23,9 @@ WIRINGS: Mapping[str, str] = {  # keys of engine.forward.WIRINGS
     "norm_in_stream": "each sum starts from the norm: norm(x) + part(norm(x))",
 }
 NORMS = {"layer_norm": "layer norm", "rms_norm": "RMS norm"}
-POSITIONS: Mapping[str, str] = {
-    "learned": "a learned table, added to the tokens",
-    "sinusoidal": "a table of sines and cosines, computed, added to the tokens",
-    "rotary": "rotary: queries and keys turn by their places",
-    "alibi": "ALiBi: each head takes off a slope for every token of distance",
-    "none": "none: the order is known from the mask alone",
+PAIRS: Mapping[str, str] = {  # by Spec.pairs
+    "halves": "(i, i + P), as in Llama",
+    "neighbours": "(0, 1), (2, 3), ... in the file; here put as (i, i + P)",
 }
 NAMED_PARTS = {"q": "queries", "k": "keys", "v": "values", "out": "attention output"}
 SCALES = {
@@ -37,12 +35,12 @@ SCALES = {
 }
 CAPS = {"score_cap": "scores, soft cap", "logit_cap": "logits, soft cap"}
 FIELDS = {  # of analysis.info.Kind
-    "scale": Column("scores times", "number"),
+    "scale": Column("score scale", "number"),
     "window": Column("window", "count"),
-    "turned": Column("numbers that turn", "count"),
+    "turned": Column("rotary dimensions of d_h", "count"),
     "base": Column("base", "number"),
-    "slowest": Column("slowest, per token", "number"),
-    "factor": Column("turned, times", "number"),
+    "slowest": Column("slowest, radians per token", "number"),
+    "factor": Column("cos and sin times", "number"),
     "steepest": Column("steepest slope", "number"),
     "flattest": Column("flattest slope", "number"),
 }
@@ -71,8 +69,8 @@ def built(model: Model) -> Facts:
         (Column("norm"), f"{NORMS[s.norm]}, {gain_of(first)}"),
         (Column("eps of the norm", "number"), s.norm_eps),
         (Column("activation"), s.activation + (", gated" if first.mlp.gate is not None else "")),
-        (Column("positions"), POSITIONS[s.positions]),
-        (Column("heads"), heads(model)),
+        *positions(s),
+        (Column("heads"), heads(s)),
         *([] if s.causal else [(Column("mask"), "none: every token sees the whole text")]),
         (Column("biases"), biases(first)),
         *[(Column(w, "number"), getattr(s, k)) for k, w in SCALES.items() if getattr(s, k) != 1],
@@ -97,17 +95,28 @@ def gain_of(block: Block) -> str:
     return "with a gain" if block.ln1.shift is None else "with a gain and a shift"
 
 
-def heads(model: Model) -> str:
-    """Which heads read which keys and values."""
-    from gptscope.analysis.info import ranges, shared_heads
+def positions(s: Spec) -> list[Pair]:
+    """How the order is known, and how numbers that turn are paired."""
+    from gptscope.engine.lacking import POSITIONS
 
-    s = model.spec
+    rotary = s.positions == "rotary"
+    return [(Column("positions"), POSITIONS[s.positions]), *([paired(s)] if rotary else [])]
+
+
+def paired(s: Spec) -> Pair:
+    """Which numbers of a head turn together, in the file and here."""
+    return Column("rotary pairs, P of them"), PAIRS[s.pairs]
+
+
+def heads(s: Spec) -> str:
+    """Which heads read which keys and values."""
+    from gptscope.commands.attention_built import sharing
+
     if s.n_kv_heads == s.n_heads:
         return "each has keys and values of its own"
     if s.n_kv_heads == 1:
-        return "all read the same keys and values"
-    pairs = shared_heads(s.n_heads, s.n_kv_heads)
-    return "heads " + ", ".join(f"{ranges(group)} read keys {g}" for g, group in pairs)
+        return "all share one key-value head"
+    return sharing(s, range(s.n_heads))
 
 
 def biases(block: Block) -> str:
@@ -151,13 +160,18 @@ def layers(model: Model) -> Table:
         for field, column in FIELDS.items()
         if field == "window" or any(getattr(kind, field) is not None for kind in found)
     ]
-    rows = [(ranges(at), *(getattr(kind, f) for _, f in shown)) for kind, at in found.items()]
-    columns = (Column("layers"), *(column for column, _ in shown))
-    return Table("Layers; the window is how many tokens are seen, - is all", columns, rows)
+    rows = [[ranges(at), *(getattr(kind, f) for _, f in shown)] for kind, at in found.items()]
+    columns = [Column("layers"), *(column for column, _ in shown)]
+    still = [kind.turned is None for kind in found]
+    if any(still) and not all(still):
+        columns.append(Column("positions"))
+        for row, none in zip(rows, still, strict=True):
+            row.append("no positions" if none else "rotary")
+    return Table("Layers; the window is how many tokens are seen, - is all", tuple(columns), rows)
 
 
 def rotary(model: Model, checkpoint: Checkpoint) -> tuple[Facts, ...]:
-    """What the config says of turning, which the table of layers shows as it came out."""
+    """What the config says of rotary positions; the table of layers shows what came of it."""
     from gptscope.analysis.info import stretched
     from gptscope.commands.info_files import as_text, said
 
@@ -167,4 +181,4 @@ def rotary(model: Model, checkpoint: Checkpoint) -> tuple[Facts, ...]:
     pairs = [(Column(key), as_text(config[key])) for key in TURNING_KEYS if config.get(key)]
     if stretched(model):
         pairs.append((Column("in longer texts"), "slower, by the rule named here"))
-    return (Facts("What the config says of turning", tuple(pairs)),) if pairs else ()
+    return (Facts("Rotary positions, as the config says them", tuple(pairs)),) if pairs else ()

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 from gptscope.view import Column, Facts, Part, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from gptscope.model.checkpoint import Checkpoint
     from gptscope.model.load import Opened
     from gptscope.model.weights import Model
 
-MIB = 1 << 20
 NONE = "not there: the model reads token ids alone"
+PASSED_OVER = "nowhere: it holds no parameters"
+TIED = {"token table": "token table, output"}
 USED_ANYWAY = {"bos_token_id", "eos_token_id", "model_type"}  # by what all families share
 
 
@@ -35,6 +34,7 @@ def memory(model: Model, checkpoint: Checkpoint) -> Table:
     from gptscope.analysis.info import cache_numbers
     from gptscope.analysis.info_formulas import largest_block
     from gptscope.analysis.tensors import held
+    from gptscope.engine.needs import size
 
     whole, each, s = held(checkpoint.arrays.values()), model.dtype.itemsize, model.spec
     cached = cache_numbers(model) * each
@@ -49,8 +49,8 @@ def memory(model: Model, checkpoint: Checkpoint) -> Table:
         ("cache, for each token", f"2 L G d_h * {each} bytes", cached),
         (f"cache, full ({s.n_ctx:,} tokens)", f"2 L G d_h ctx * {each} bytes", cached * s.n_ctx),
     ]
-    columns = (Column("what"), Column("formula"), Column("bytes", "count"), Column("MiB", "number"))
-    return Table("Memory", columns, [(*row, row[-1] / MIB) for row in rows])
+    columns = (Column("what"), Column("formula"), Column("bytes", "count"), Column("size"))
+    return Table("Memory", columns, [(*row, size(row[-1])) for row in rows])
 
 
 def tokenizer(model: Model) -> tuple[Part, ...]:
@@ -75,27 +75,36 @@ def tokenizer(model: Model) -> tuple[Part, ...]:
     return Facts("Tokenizer", tuple(pairs)), *((Table("", columns, rows),) if rows else ())
 
 
-def load_report(opened: Opened) -> Facts:
+def load_report(opened: Opened) -> tuple[Part, ...]:
     """What became of every tensor, and which keys of the config change nothing."""
+    from gptscope.analysis.tensors import beginning
     from gptscope.commands.info_files import said
     from gptscope.model.config import IGNORED
 
-    n, ignored = len(opened.checkpoint.arrays), opened.tensors.ignored
+    begun = beginning(opened.tensors.names)
+    n, ignored = len(opened.checkpoint.arrays), len(opened.tensors.ignored)
     unused = [key for key in said(opened.checkpoint) if key in IGNORED - USED_ANYWAY]
-    pairs = [
+    pairs = (
         (Column("tensors in the files", "count"), n),
-        (Column("of them used", "count"), n - len(ignored)),
-        (Column("passed over", "count"), len(ignored)),
-        *([(Column("which"), patterns(ignored))] if ignored else []),
-        (Column("missing", "count"), 0),
+        (Column("of them used", "count"), n - ignored),
+        (Column("passed over", "count"), ignored),
         (Column("config keys that change nothing"), ", ".join(unused) or "none"),
-    ]
-    return Facts("What was read", tuple(pairs))
+        *([(Column("all names begin with"), begun)] if begun else []),
+    )
+    return Facts("What was read", pairs), places(opened, begun)
 
 
-def patterns(names: Iterable[str]) -> str:
-    """Names with a star for the layer, and how many there are of each."""
-    from gptscope.analysis.tensors import by_pattern
+def places(opened: Opened, begun: str) -> Table:
+    """Where every tensor went; those of all layers share a row."""
+    from gptscope.analysis.tensors import by_pattern, place
 
-    found = by_pattern(sorted(names)).items()
-    return ", ".join(f"{pattern} ({len(alike)})" for pattern, alike in found)
+    names, ignored = opened.tensors.names, opened.tensors.ignored
+    rows = []
+    for pattern, stored in by_pattern(names).items():
+        name = names[stored[0]]
+        where = PASSED_OVER if name in ignored else place(name)
+        if opened.model.tied:
+            where = TIED.get(where, where)
+        rows.append((pattern.removeprefix(begun), len(stored), where))
+    columns = (Column("tensor"), Column("how many", "count"), Column("goes to"))
+    return Table("Where the tensors went; a star stands for the number of a layer", columns, rows)

@@ -38,5 +38,5 @@ def view() -> View:
 
     about = [about_model(load(name)) for name in shipped_folders()]
     rows = [tuple(model[key] for key in HEADS) for model in about]
-    words = "Name one with --model; a folder with config.json and model.safetensors works as well"
+    words = "Name one with --model; a folder, a file or org/name works as well: docs/models.md"
     return View("models", (Table("", tuple(HEADS.values()), rows), Note(words)))

@@ -105,7 +105,8 @@ def slopes(model: Model) -> dict[tuple[float, ...], list[int]]:
 
 def facts(model: Model) -> Facts:
     """How the model tells places apart, and which share of a head turns."""
-    from gptscope.commands.info_built import POSITIONS
+    from gptscope.commands.info_built import paired
+    from gptscope.engine.lacking import POSITIONS
 
     s = model.spec
     pairs: list[tuple[Column, Any]] = [(Column("kind"), POSITIONS.get(s.positions, s.positions))]
@@ -114,6 +115,7 @@ def facts(model: Model) -> Facts:
     if shares:
         turned = " or ".join(map(str, sorted(shares)))
         pairs.append((Column("numbers of a head that turn"), f"{turned} of {s.d_head}"))
+        pairs.append(paired(s))
     return Facts(f"Positions of {model.name}", tuple(pairs))
 
 

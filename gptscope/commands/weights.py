@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,10 +11,12 @@ import typer
 
 from gptscope.commands.info import ModelArgument
 from gptscope.commands.options import ModelName, Target, Verbose, with_options
-from gptscope.commands.output import show
-from gptscope.errors import UsageError
+from gptscope.commands.output import as_asked, chosen_format, show
+from gptscope.errors import GptscopeError, UsageError
+from gptscope.glyphs import has
 
 if TYPE_CHECKING:
+    from gptscope.model.checkpoint import Checkpoint
     from gptscope.view import View
 
 
@@ -38,6 +42,16 @@ class Which(StrEnum):
 
     tokens = "tokens"
     positions = "positions"
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Which tensors are shown, and in which order."""
+
+    pattern: str | None
+    sort: Order | None
+    by: By
+    top: int | None
 
 
 @with_options
@@ -70,7 +84,7 @@ def command(
     named: ModelName = "tiny",
     verbose: Verbose = False,
 ) -> None:
-    """The tensors of a model in numbers: mean, spread, largest, zeros, histogram.
+    """The tensors of a model in numbers; singular values of its heads.
 
     gptscope weights tiny "*h.0*"
 
@@ -81,8 +95,8 @@ def command(
     gptscope weights tiny --table tokens --top 5
 
     A single argument with a star is a pattern. Names are those in the file;
-
-    --by part takes those together that differ only in the number of a layer.
+    what all begin with may be left out. --by part takes those together that
+    differ only in the number of a layer.
 
     The numbers of a file can be looked at even if no model can be made of it.
     """
@@ -100,7 +114,7 @@ def command(
 
         made = view_of_rows(name, table, top, verbose=verbose)
     else:
-        made = view(name, pattern, sort, by, top, verbose=verbose)
+        made = view(name, Chosen(pattern, sort, by, top), glyphs_for(target), verbose=verbose)
     show(made, target)
 
 
@@ -118,28 +132,27 @@ def check(*, svd: bool, table: bool, chosen: bool, layer: int | None) -> None:
         raise UsageError("--layer goes with --svd", hint='a pattern chooses tensors: "*.h.0.*"')
 
 
-def view(
-    name: str, pattern: str | None, order: Order | None, by: By, top: int | None, *, verbose: bool
-) -> View:
+def view(name: str, chosen: Chosen, glyphs: str, *, verbose: bool) -> View:
     """The tensors of the files, or those that match."""
+    from gptscope.analysis.tensors import beginning
     from gptscope.commands.session import timed
     from gptscope.commands.weights_tensors import measured, parts_of, rows_of
-    from gptscope.model.checkpoint import open_checkpoint
     from gptscope.model.files import short
-    from gptscope.model.find import find_weights
     from gptscope.model.load import label
     from gptscope.view import View
 
-    checkpoint = open_checkpoint(find_weights(name))
-    groups = rows_of(checkpoint, pattern, together=by == By.part)
+    checkpoint, about = files_of(name)
+    groups = rows_of(checkpoint, chosen.pattern, together=chosen.by == By.part)
     with timed(verbose) as say:
         rows = measured(groups)
         say(f"read {len(rows)} rows of {checkpoint.path.name}")
-    if order is not None:
-        rows.sort(key=KEYS[order], reverse=order != Order.name)
-    only = "" if pattern is None else f" that match {short(pattern)}"
+    if chosen.sort is not None:
+        rows.sort(key=KEYS[chosen.sort], reverse=chosen.sort != Order.name)
+    only = "" if chosen.pattern is None else f" that match {short(chosen.pattern)}"
     title = f"The tensors of {label(name, checkpoint.path)}{only}"
-    return View("weights", parts_of(title, rows, top), model=about(name))
+    begun = beginning(checkpoint.arrays)
+    parts = parts_of(title, rows, chosen.top, begun=begun, glyphs=glyphs)
+    return View("weights", parts, model=about)
 
 
 KEYS = {
@@ -151,13 +164,31 @@ KEYS = {
 }
 
 
-def about(name: str) -> dict[str, object] | None:
-    """The model, where one can be made of the files."""
+def files_of(name: str) -> tuple[Checkpoint, dict[str, object] | None]:
+    """The files of this name, and the model, where one can be made of them.
+
+    Raises:
+        ModelError: the files cannot be opened.
+    """
     from gptscope.commands.session import about_model
-    from gptscope.errors import GptscopeError
-    from gptscope.model.load import load
+    from gptscope.model.checkpoint import open_checkpoint
+    from gptscope.model.find import find_weights
+    from gptscope.model.load import open_model
 
     try:
-        return about_model(load(name))
+        opened = open_model(name)
     except GptscopeError:
-        return None
+        return open_checkpoint(find_weights(name)), None
+    return opened.checkpoint, about_model(opened.model)
+
+
+def glyphs_for(target: Target) -> str:
+    """What histograms are drawn with: bars, or digits where a text for people lacks them."""
+    from gptscope.commands.weights_tensors import BARS, DIGITS
+    from gptscope.render.screen import Screen, screen_of
+
+    if chosen_format(target) not in ("table", "markdown"):
+        return BARS  # data are the same wherever they go
+    to_file = target.output is not None or sys.stdout is None
+    screen = as_asked(Screen() if to_file else screen_of(sys.stdout), target)
+    return BARS if has(screen.charset, BARS) else DIGITS

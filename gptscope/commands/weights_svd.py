@@ -9,7 +9,7 @@ import numpy as np
 from gptscope.commands.progress import progress
 from gptscope.commands.session import about_model, opened
 from gptscope.errors import check_index
-from gptscope.view import Column, Grid, Note, Table, View
+from gptscope.view import Column, Grid, Note, Part, Table, View
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,7 +46,8 @@ def view_of_heads(name: str, layer: int | None, top: int | None, *, verbose: boo
             found.append(circuits(model.blocks[i].attention, model.spec.n_heads))
             tick(1)
     ov, qk = (np.stack([getattr(one, key) for one in found]) for key in ("ov", "qk"))
-    parts = (*look("OV", ov, layers, top), *look("QK", qk, layers, top), Note(words(model)))
+    notes: tuple[Part, ...] = (*left_out(len(layers) * model.spec.n_heads, top), Note(words(model)))
+    parts = (*look("OV", ov, layers, top), *look("QK", qk, layers, top), *notes)
     return View("weights", parts, model=about_model(model))
 
 
@@ -84,6 +85,13 @@ def table(key: str, values: Array, layers: Sequence[int], top: int | None) -> Ta
     if top is not None:
         rows = sorted(rows, key=lambda row: -np.nan_to_num(row[2], nan=-1))[:top]
     return Table(f"{key} = {NAMES[key]}", columns, rows)
+
+
+def left_out(n: int, top: int | None) -> tuple[Note, ...]:
+    """How many heads the tables do not show."""
+    if top is None or top >= n:
+        return ()
+    return (Note(f"{top} of {n} heads, those with the largest values; --top {n} shows all."),)
 
 
 def words(model: Model) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,12 +13,14 @@ from gptscope.model.files import short
 from gptscope.view import Column, Facts, Note, Part, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from gptscope.analysis.tensors import Held
     from gptscope.analysis.tensors_summary import Moments, Summary
     from gptscope.model.checkpoint import Checkpoint
     from gptscope.model.weights import Table as Tensor
+
+    Cells = tuple[object, ...]
 
 NAMED = 8  # tensors in a sentence
 NAME = Column("tensor")
@@ -26,16 +29,17 @@ STORED = (
     Column("stored as"),
     Column("shape"),
     Column("bytes", "count"),
-    Column("not finite", "count"),
+    Column("zeros", "probability"),
 )
+NOT_FINITE = Column("not finite", "count")
 NUMBERS = (
     NAME,
     Column("mean", "signed"),
     Column("std", "length"),
-    Column("largest", "length"),
-    Column("zeros", "probability"),
-    Column("histogram", "vector"),
+    Column("largest abs", "length"),
+    Column("histogram"),
 )
+BARS, DIGITS = ".▁▂▃▄▅▆▇█", "0123456789"  # nothing, then little to much
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,11 +70,12 @@ def rows_of(
     Raises:
         UsageError: none matches.
     """
-    from gptscope.analysis.tensors import by_pattern, matching
+    from gptscope.analysis.tensors import beginning, by_pattern, matching
 
     names = list(checkpoint.arrays)
     if pattern is not None:
-        names = matching(names, pattern)
+        begun = beginning(names)
+        names = matching(names, pattern) or matching(names, begun + pattern)
     if pattern is not None and not names:
         what = f"no tensor of {checkpoint.path.name} is called {short(pattern)}"
         some = ", ".join(short(name) for name in list(checkpoint.arrays)[:3])
@@ -95,19 +100,34 @@ def measured(groups: Mapping[str, list[Tensor]]) -> list[Row]:
     return rows
 
 
-def parts_of(title: str, rows: list[Row], top: int | None) -> tuple[Part, ...]:
-    """Totals; how each is stored; what its numbers are like."""
+def parts_of(
+    title: str, rows: list[Row], top: int | None, *, begun: str, glyphs: str
+) -> tuple[Part, ...]:
+    """Totals; how each is stored; what its numbers are like.
+
+    Every name begins with `begun`; histograms are drawn with `glyphs`, the first of them nothing.
+    """
     shown = rows[:top]
+    names = [row.name.removeprefix(begun) for row in shown]
+    broke = any(row.moments.not_finite for row in rows)
+    cells = [stored(row, broke=broke) for row in shown]
+    columns = (*STORED, *([NOT_FINITE] if broke else []))
+    like = [numbers(row, glyphs) for row in shown]
     return (
-        totals(title, rows),
-        Table("How they are stored", STORED, [stored(row) for row in shown]),
-        Table("What their numbers are like", NUMBERS, [numbers(row) for row in shown]),
-        Note(words(rows, shown)),
+        totals(title, rows, begun),
+        Table("How they are stored", columns, named(names, cells)),
+        Table("What their numbers are like", NUMBERS, named(names, like)),
+        Note(words(rows, shown, glyphs)),
         *broken(rows),
     )
 
 
-def totals(title: str, rows: list[Row]) -> Facts:
+def named(names: Sequence[str], cells: Sequence[Cells]) -> list[Cells]:
+    """Rows that begin with a name."""
+    return [(name, *row) for name, row in zip(names, cells, strict=True)]
+
+
+def totals(title: str, rows: list[Row], begun: str) -> Facts:
     """All that was looked at."""
     from gptscope.analysis.tensors import held
 
@@ -118,38 +138,44 @@ def totals(title: str, rows: list[Row]) -> Facts:
         "bytes": whole.bytes,
     }
     counts = tuple((Column(name, "count"), n) for name, n in pairs.items())
-    return Facts(title, counts)
+    shared = ((Column("all names begin with"), begun),) if begun else ()
+    return Facts(title, (*counts, *shared))
 
 
-def stored(row: Row) -> tuple[object, ...]:
-    """Kind, shape and bytes of a row."""
+def stored(row: Row, *, broke: bool) -> Cells:
+    """Kind, shape, bytes and zeros of a row; how many numbers are none, if any row has some."""
     from gptscope.analysis.tensors import kind
 
     kinds = ", ".join(dict.fromkeys(map(kind, row.tensors)))
     shapes = shapes_of([tensor.shape for tensor in row.tensors])
-    held = row.held
-    return row.name, kinds, shapes, held.bytes, row.moments.not_finite
+    zeros = row.share_of_zeros if row.moments.n else None
+    more = (row.moments.not_finite,) if broke else ()
+    return kinds, shapes, row.held.bytes, zeros, *more
 
 
-def numbers(row: Row) -> tuple[object, ...]:
-    """Mean, spread, ends and histogram of a row; nothing where it has no finite number."""
+def numbers(row: Row, glyphs: str) -> Cells:
+    """Mean, spread, largest and histogram of a row; nothing where it has no finite number."""
     found = row.moments
     if not found.n:
-        return row.name, None, None, None, None, row.summary.heights
-    means = found.mean, found.std, found.largest
-    return row.name, *means, row.share_of_zeros, row.summary.heights
+        return None, None, None, ""
+    return found.mean, found.std, found.largest, bars(row.summary.heights, glyphs)
 
 
-def words(rows: list[Row], shown: list[Row]) -> str:
+def bars(heights: Iterable[float], glyphs: str) -> str:
+    """A glyph for each height of 0 to 1: the first for 0 alone."""
+    return "".join(glyphs[math.ceil(height * (len(glyphs) - 1))] for height in heights)
+
+
+def words(rows: list[Row], shown: list[Row], glyphs: str) -> str:
     """What the columns mean, and how many rows were left out."""
     from gptscope.analysis.tensors_summary import BINS, SPAN
 
     left = f"{len(shown)} of {len(rows)} rows; --top {len(rows)} shows all. "
     return (
-        f"{left if len(shown) < len(rows) else ''}std: of the population; largest: without its "
-        "sign; zeros: their share; all of finite numbers. The histogram has the mean in its middle "
-        f"and {BINS} bins, {SPAN} std wide together; the first and the last have all beyond; the "
-        "fullest is 1."
+        f"{left if len(shown) < len(rows) else ''}zeros: their share; std: of the population; all "
+        f"of finite numbers. The histogram has the mean in its middle and {BINS} bins, {SPAN} std "
+        "wide together; the first and the last have all beyond. From nothing to the fullest bin: "
+        f"{glyphs}"
     )
 
 

@@ -68,7 +68,8 @@ def turning(
     """
     settings = rope_settings(config, layers)
     base = either(settings, config, "rope_theta", base)
-    dims = int(d_head * (share_of(settings, config, share) if share else whole(settings, config)))
+    part = either(settings, config, PARTIAL, share) if share else whole(settings, config)
+    dims = int(d_head * part)
     if dims % 2 or not 0 < dims <= d_head:
         raise ModelError(f"{config.source}: {dims} of {d_head} numbers of a head cannot turn")
     kind = settings.word("rope_type", "type", default="default")
@@ -96,11 +97,6 @@ def by_pair(config: Config, turning: Turning) -> Turning:
 def either(settings: Config, config: Config, key: str, default: float) -> float:
     """A number that the settings say or, older, the config itself."""
     return settings.number(key, default=config.number(key, default=default))
-
-
-def share_of(settings: Config, config: Config, default: float) -> float:
-    """The share of a head that turns."""
-    return either(settings, config, PARTIAL, default)
 
 
 def whole(settings: Config, config: Config) -> float:

@@ -2,7 +2,8 @@
 
 `precision` is how many significant digits the largest number of a column has; the others have as
 many decimals. Digits before the point are never rounded away, except in powers of ten. A
-probability has that many decimals; a setting at least six digits; a whole number all of them.
+probability has that many decimals; a setting at least six digits; an error three, and one below
+0.0001; a whole number all of them.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ if TYPE_CHECKING:
 
     from gptscope.view import Kind
 
-SIGNIFICANT, SETTING = 4, 6
+SIGNIFICANT, SETTING, ERROR = 4, 6, 3
 SHORT = 2  # decimals of a probability in a grid
 MOST = 8  # decimals, where nobody asked for more
 FIXED = 1e7  # from here on, fixed decimals would only be noise
-ROUNDING = 1e-6  # below it, a number is what rounding left
+ROUNDING = {"number": 1e-6, "error": 1e-4}  # below it, a number is what rounding left
 NOISE = 1e-5  # below it, fixed decimals would be rows of zeros
 
 
@@ -37,9 +38,10 @@ def formatter(
         return Formatter(",d")
     if kind in ("signed", "length"):
         return Formatter(number_format(values, precision))
-    if kind == "number":
-        digits = max(SETTING, precision or 0)
-        return Formatter(f".{digits}g", rounding=f".{(precision or 1) - 1}e")
+    if kind in ROUNDING:
+        digits = max(SETTING, precision or 0) if kind == "number" else precision or ERROR
+        rounding = f".{(precision or 1) - 1}e", ROUNDING[kind]
+        return Formatter(f".{digits}g", rounding=rounding)
     return Formatter("")
 
 
@@ -76,12 +78,12 @@ def brief(value: float, precision: int | None = None) -> str:
 class Formatter:
     """Writes one number; None, which means that nothing is there, as a dash."""
 
-    def __init__(self, spec: str, least: int = 0, rounding: str = "") -> None:
-        """`spec` and `rounding`, for what is next to nothing, are formats of Python.
+    def __init__(self, spec: str, least: int = 0, rounding: tuple[str, float] = ("", 0)) -> None:
+        """`spec` is a format of Python; `rounding` another one, and below which number it is taken.
 
         Below 10 to the power of -`least`, a number is not zero.
         """
-        self._spec, self._rounding = spec, rounding
+        self._spec, (self._rounding, self._nothing) = spec, rounding
         self._least = f"{10.0**-least:.{least}f}" if least else ""
         self._floor = float(self._least or 0)
 
@@ -91,6 +93,6 @@ class Formatter:
             return "-"
         if self._least and 0 < value < self._floor:
             return f"<{self._least}"
-        if self._rounding and 0 < abs(value) < ROUNDING:
+        if 0 < abs(value) < self._nothing:
             return format(value, self._rounding)
         return format(value, self._spec)

@@ -1,9 +1,17 @@
 import re
 
+import numpy as np
 import pytest
 
 import gptscope
-from gptscope.analysis.info_formulas import formulas, largest_block, letters
+from gptscope.analysis.info_formulas import (
+    attention,
+    formulas,
+    largest_block,
+    letters,
+    linear,
+    term,
+)
 from gptscope.model.params import count_tensors
 from gptscope.model.weights import n_numbers
 from tests.golden.transformers.cases import CASES as FAMILIES
@@ -52,6 +60,19 @@ def test_formulas_are_those_of_the_lesson(name):
     assert texts["network"] == "L (2 d F + F + d)"
     assert texts["normalisations"] == "4 L d + 2 d"
     assert texts["embeddings"] == ("V d + ctx d" if name == "tiny" else "V d")
+
+
+def test_a_sum_is_that_of_the_head_of_the_module(tiny):
+    block, n = tiny.blocks[0], letters(tiny)
+    assert attention(block, n) == {("d", "d"): 4, ("d",): 4}
+    assert linear(block.attention.q, ("d",), ("d",), n) == {("d", "d"): 1, ("d",): 1}
+
+
+def test_an_array_of_another_size_is_a_number():
+    n = {"d": 3, "F": 4}
+    assert term(np.zeros((3, 4)), ("F", "d"), n) == {("d", "F"): 1}
+    assert term(np.zeros((3, 5)), ("F", "d"), n) == {(): 15}
+    assert term(None, ("F", "d"), n) == {}
 
 
 def test_shared_keys_have_a_letter(tmp_path):

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from gptscope.analysis.tensors import (
+    beginning,
     by_kind,
     by_pattern,
     guess,
@@ -9,6 +10,7 @@ from gptscope.analysis.tensors import (
     kind,
     matching,
     pattern,
+    place,
     stored_bytes,
 )
 from gptscope.model.dtypes import DTYPES
@@ -58,6 +60,39 @@ def test_a_star_stands_for_a_number_between_dots(name, expected):
 def test_names_alike_are_together_in_the_order_of_the_file():
     names = ["h.1.w", "top", "h.0.w", "h.0.b"]
     assert by_pattern(names) == {"h.*.w": ["h.1.w", "h.0.w"], "top": ["top"], "h.*.b": ["h.0.b"]}
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        ([], ""),
+        (["wte"], ""),
+        (["a.b.wte", "a.b.h.0.w"], "a.b."),
+        (["a.h.0.w", "a.h.0.b"], "a.h."),
+        (["a.w", "ab.w"], ""),
+        (["a.w", "a"], ""),
+    ],
+)
+def test_what_all_names_begin_with(names, expected):
+    assert beginning(names) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("h.0.attn.c_proj.weight", "attention"),
+        ("layers.0.self_attn.q_norm.weight", "attention"),
+        ("layers.0.self_attn_layer_norm.bias", "norms"),
+        ("layers.0.post_attention_layernorm.weight", "norms"),
+        ("ln_f.bias", "norms"),
+        ("word_embeddings_layernorm.weight", "norms"),
+        ("layers.0.fc1.bias", "feed-forward"),
+        ("lm_head.weight", "output"),
+        ("something.else", "in use"),
+    ],
+)
+def test_a_name_says_which_part_a_tensor_is_of(name, expected):
+    assert place(name) == expected
 
 
 @pytest.mark.parametrize(

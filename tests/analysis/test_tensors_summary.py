@@ -45,6 +45,15 @@ def test_moments_are_those_of_numpy_however_it_is_cut(x, at_once):
         check(summary([x]), x)
 
 
+@given(hnp.arrays("f8", st.integers(1, 60), elements=floats(64)), st.integers(1, 50))
+def test_huge_numbers_are_scaled_before_they_are_squared(x, at_once):
+    with mock.patch.object(tensors_summary, "AT_ONCE", at_once):
+        found, like = summary([x * 2.0**950]), summary([x])
+    assume(like.moments.largest * 2.0**950 >= tensors_summary.HUGE)
+    assert_allclose(found.moments.std, like.moments.std * 2.0**950, rtol=1e-9)
+    assert_allclose(found.moments.mean, like.moments.mean * 2.0**950, rtol=1e-9)
+
+
 @given(st.lists(hnp.arrays("f4", SHAPES, elements=floats(32)), min_size=1, max_size=4))
 def test_several_tensors_are_as_one(xs):
     check(summary(xs), np.concatenate([x.ravel() for x in xs]))

@@ -392,7 +392,7 @@ def said_of(case, *args):
 @pytest.mark.parametrize(
     ("case", "words"),
     [
-        ("llama-grouped", "Heads 0-2 share keys and values 0, 3-5 share keys and values 1"),
+        ("llama-grouped", "Heads 0-2 share key-value head 0, 3-5 head 1"),
         ("llama-one-group", "All heads share one list of keys and values"),
         ("gemma2", "In layer 0 a token sees itself and the 15 before it"),
         ("gemma2", "Scores are multiplied by 0.378, not by 1 / sqrt(10) = 0.3162"),
@@ -406,7 +406,7 @@ def test_notes_say_what_heads_have(case, words):
 
 
 def test_notes_are_those_of_the_heads_that_are_shown():
-    assert "Heads 3-5 share keys and values 1" in said_of("llama-grouped", "--head", "4")
+    assert "Heads 3-5 share key-value head 1" in said_of("llama-grouped", "--head", "4")
     said = said_of("bloom", "--head", "2")
     assert any(text.endswith("(ALiBi): head 2 0.01562") for text in said)
     assert not any("a token sees" in text for text in said_of("gemma2", "--layer", "1"))

@@ -8,15 +8,28 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 import gptscope
+from gptscope.analysis.check.checks import CHECKS
+from gptscope.analysis.check.examine import Plan, examine, n_steps
+from gptscope.analysis.check.opening import opening
+from gptscope.app import loaded
+from gptscope.commands.check_text import chosen
 from gptscope.engine import norms
 from gptscope.model.shipped import shipped_folders
 from tests.golden.transformers.weights import write_folder
 from tests.helpers.cli import column, refused, run_cli
-from tests.helpers.folders import CASES, GOLDEN, bf16_bits, config_of, safetensors_bytes, tensors_of
+from tests.helpers.folders import (
+    CASES,
+    GOLDEN,
+    bf16_bits,
+    config_of,
+    safetensors_bytes,
+    tensors_of,
+    write_shards,
+)
 
 TINY = shipped_folders()["tiny"]
 FAMILIES = ["llama", "llama-longrope", "mistral"]
-FIGURES = ["check", "figure", "limit", "verdict", "looked at"]
+FIGURES = ["check", "found", "limit", "verdict", "what was looked at"]
 
 
 def checked(*args):
@@ -67,7 +80,7 @@ def good(tmp_path_factory):
 # Nothing is found where nothing is wrong
 
 
-@pytest.mark.parametrize("name", ["tiny", "toy"])
+@pytest.mark.parametrize("name", ["tiny", "llama-tiny", "toy"])
 def test_shipped_models_are_well(name):
     parts, sentences = checked(name)
     assert sentences == []
@@ -251,7 +264,10 @@ FAULTS = {
             "config": {"tie_word_embeddings": False},
             "tensors": {"lm_head.weight": lambda s: s[key("wte.weight")][::-1].copy()},
         },
-        ["nats per token, and ln 4,096 = 8.32", "would fit better with the token table as output"],
+        [
+            "nats per token = 2.03 of ln V, and ln 4,096 = 8.32",
+            "would fit better with the token table as output",
+        ],
     ),
     "a BOS outside the vocabulary": (
         {"config": {"bos_token_id": 50256}},
@@ -284,8 +300,81 @@ def test_a_file_that_was_cut_short_is_found(tiny):
     path.write_bytes(path.read_bytes()[:-1000])
     parts, sentences = checked(path.parent)
     assert "1,000 bytes behind the end of the file, which may have been cut short" in sentences[0]
+    assert list(verdicts(parts)) == list(CHECKS)[:-1]
+    assert set(verdicts(parts).values()) == {"found", "not possible"}
     assert verdicts(parts)["files"] == "found"
-    assert verdicts(parts)["cache"] == "not possible"
+    config = next(row for row in parts[0]["rows"] if row["check"] == "config")
+    assert config["what was looked at"] == "config.json is JSON; its settings could not be tried"
+
+
+def test_a_folder_with_a_pickle_alone_is_answered_with_the_hint(tmp_path):
+    (tmp_path / "pytorch_model.bin").write_bytes(b"PK")
+    (tmp_path / "config.json").write_text(json.dumps(config_of("gpt2")), "utf-8")
+    parts, sentences = checked(tmp_path)
+    assert "may run code" in sentences[0]
+    assert "safetensors.torch" in sentences[0]
+    assert verdicts(parts)["config"] == "not possible"
+
+
+def test_two_shards_in_each_others_place_are_found(tmp_path):
+    folder = write_shards(tmp_path / "m", tensors_of("gpt2"), config_of("gpt2"))
+    assert checked(folder)[1] == []
+    one, two = sorted(folder.glob("*.safetensors"))
+    first = one.read_bytes()
+    one.write_bytes(two.read_bytes())
+    two.write_bytes(first)
+    parts, sentences = checked(folder)
+    assert "lies in model-0000" in sentences[0]
+    assert "which does not hold it" in sentences[0]
+    assert verdicts(parts)["files"] == "found"
+
+
+def test_what_to_do_is_said_once_for_each_check(tiny):
+    folder = tiny(without=[key("h.1.ln_2.bias"), key("h.3.attn.c_proj.weight")])
+    parts, _ = checked(folder)
+    rows = titled(parts, "What to do")["rows"]
+    assert rows == [{"check": "tensors", "what to do": CHECKS["tensors"].advice}]
+
+
+def test_a_doubtful_loss_is_told_and_is_no_finding(tiny):
+    name = key("ln_f.weight")
+    folder = tiny(
+        tensors={
+            name: lambda s: s[name] / 99,
+            key("ln_f.bias"): lambda s: s[key("ln_f.bias")] / 99,
+        }
+    )
+    parts, sentences = checked(folder, "--no-conventions")
+    assert sentences == []
+    assert verdicts(parts)["text"] == "doubtful"
+    (row,) = titled(parts, "Doubtful")["rows"]
+    assert row["check"] == "text"
+
+
+def test_the_float32_row_and_table_agree():
+    parts, _ = checked("tiny", "--no-conventions")
+    row = next(row for row in parts[0]["rows"] if row["check"] == "float32")
+    noise = titled(parts, "Float32")["rows"]
+    name = row["what was looked at"].rpartition(": ")[2]
+    (same,) = [one for one in noise if one["value"] == name]
+    assert (same["error"], same["limit"]) == (row["found"], row["limit"])
+
+
+@pytest.mark.parametrize("conventions", [True, False])
+def test_the_bar_is_as_long_as_there_are_steps(conventions):
+    found, ticks = opening("toy"), []
+    fed = chosen(found.model, "toy", None, None)
+    plan = Plan(found.model, fed.ids, is_text=True, conventions=conventions)
+    examine(found, plan, lambda: ticks.append(1))
+    assert len(ticks) == n_steps(plan)
+
+
+def test_every_check_is_in_the_help_and_in_the_docs():
+    said = " ".join(loaded("check").help.split())
+    page = (GOLDEN.parents[1] / "docs" / "models.md").read_text("utf-8")
+    for name, about in CHECKS.items():
+        assert f"{name}," in said or f"{name}." in said
+        assert f"| `{name}` | {about.meaning} | {about.unit} | {about.advice} |" in page
 
 
 def test_a_broken_header_is_found_and_so_is_a_broken_config(tiny):
@@ -378,6 +467,70 @@ def test_a_norm_that_cancels_is_a_fault_and_not_noise(monkeypatch):
     monkeypatch.setitem(norms.NORMS, "layer_norm", cancelling)
     _, sentences = checked("tiny", "--no-conventions")
     assert any(one.startswith("layers.0.ln1.variance in float32 is off by ") for one in sentences)
+
+
+# Faults of Llamas, planted in the file
+
+LLAMA_FAULTS = {
+    "the gate and the units that it multiplies swapped": {
+        "mlp.gate_proj": ("mlp.up_proj", lambda x: x),
+        "mlp.up_proj": ("mlp.gate_proj", lambda x: x),
+    },
+    "the two norms of a block swapped": {
+        "input_layernorm": ("post_attention_layernorm", lambda x: x),
+        "post_attention_layernorm": ("input_layernorm", lambda x: x),
+    },
+    "the matrices of queries transposed": {"self_attn.q_proj": ("self_attn.q_proj", np.transpose)},
+    "values of the groups in the reverse order": {
+        "self_attn.v_proj": ("self_attn.v_proj", lambda x: np.concatenate(np.split(x, 2)[::-1])),
+    },
+    "keys and values of the groups in the reverse order": {
+        f"self_attn.{k}_proj": (
+            f"self_attn.{k}_proj",
+            lambda x: np.concatenate(np.split(x, 2)[::-1]),
+        )
+        for k in "kv"
+    },
+}
+
+
+def spoilt_llama(folder, config=None, parts=None):
+    """A copy of llama-tiny with other settings, and with parts of every block made of others."""
+    source = shipped_folders()["llama-tiny"]
+    shutil.copytree(source, folder)
+    stored = load_file(source / "model.safetensors")
+    spoilt = {
+        f"model.layers.{i}.{name}.weight": np.ascontiguousarray(
+            change(stored[f"model.layers.{i}.{other}.weight"])
+        )
+        for name, (other, change) in (parts or {}).items()
+        for i in range(4)
+    }
+    values = json.loads((source / "config.json").read_text("utf-8")) | (config or {})
+    return write(folder, stored | spoilt, values)
+
+
+@pytest.mark.parametrize("fault", LLAMA_FAULTS)
+def test_a_fault_in_the_file_of_a_llama_is_named(fault, tmp_path):
+    _, sentences = checked(spoilt_llama(tmp_path / "m", parts=LLAMA_FAULTS[fault]))
+    assert f"the text would fit better with {fault}: " in sentences[-1]
+
+
+def test_a_wrong_number_of_heads_of_a_llama_is_named(tmp_path):
+    wrong = {"num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 16}
+    _, sentences = checked(spoilt_llama(tmp_path / "m", wrong))
+    assert "the text would fit better with 4 heads: " in sentences[-1]
+
+
+def test_where_no_convention_mends_none_is_the_cause(tmp_path):
+    folder = spoilt_llama(tmp_path / "m")
+    stored = load_file(folder / "model.safetensors")
+    name = "model.embed_tokens.weight"
+    rolled = stored | {name: np.roll(stored[name], 1, axis=0)}
+    (folder / "model.safetensors").write_bytes(safetensors_bytes(rolled))
+    _, sentences = checked(folder)
+    assert sentences[0].startswith("the text costs ")
+    assert not any("would fit better" in one for one in sentences)
 
 
 # Rotary positions, on a text that the model itself has written
@@ -511,7 +664,9 @@ def test_names_of_one_side_are_listed(good, tmp_path):
     assert sentences == []
     assert column(titled(parts, "Against"), "value") == ["logits"]
     said = parts[-1]["text"]
-    assert said.startswith("only in the file: layers.*.mine; only in the pass: token_embeddings, ")
+    assert said.startswith(
+        "only in the file: layers.9.*; only in the pass: layers.0.*, ..., layers.3.*, token_embedd"
+    )
 
 
 def test_a_saved_trace_that_is_none_is_refused(tmp_path):
@@ -536,9 +691,31 @@ def test_an_archive_of_numpy_is_refused(tmp_path):
     refused(run_cli(["check", "tiny", "--against", str(tmp_path / "x.npz")]), 2)
 
 
-def test_ids_of_a_saved_trace_must_be_of_this_model(good):
+def test_a_saved_trace_of_another_model_is_refused(good):
     said, _ = refused(run_cli(["check", "toy", "--against", str(good)]), 2)
+    assert said == (
+        "the saved trace is of another model: token_embeddings is [6, 128] there and [6, 8] here"
+    )
+
+
+def test_ids_of_a_saved_trace_must_be_of_this_model(good, tmp_path):
+    path, stored = tmp_path / "x.safetensors", load_file(good)
+    save_file({"ids": stored["ids"] + 4096, "logits": stored["logits"]}, path)
+    said, _ = refused(run_cli(["check", "tiny", "--against", str(path)]), 2)
     assert said.startswith("the saved trace is of the token id ")
+    save_file({"logits": stored["logits"]}, path)
+    said, _ = refused(run_cli(["check", "tiny", "--ids", "1,2", "--against", str(path)]), 2)
+    assert said.startswith("the saved trace is of another text: logits is [6, 4096] there and [2, ")
+
+
+def test_values_from_the_first_that_differs_are_shown(tiny, good):
+    folder = tiny(config={"layer_norm_epsilon": 1e-3})
+    parts, _ = checked(folder, "--no-conventions", "--against", good, "--top", "2")
+    table = titled(parts, "Against")
+    assert table["title"].endswith("from layers.0.ln1.normalized on")
+    assert len(table["rows"]) == 2
+    more = parts[parts.index(table) + 1]["text"]
+    assert more.endswith(" shows all")
 
 
 # The command
@@ -559,7 +736,7 @@ def test_the_numbers_of_a_check():
     assert list(parts[0]["rows"][0]) == FIGURES
     by_name = {row["check"]: row for row in parts[0]["rows"]}
     assert by_name["text"]["limit"] == pytest.approx(np.log(12), abs=0.01)
-    assert by_name["cache"]["figure"] < by_name["cache"]["limit"]
+    assert by_name["cache"]["found"] < by_name["cache"]["limit"]
 
 
 def test_a_hostile_name_is_shown_and_not_sent(tmp_path):
@@ -585,7 +762,7 @@ def test_what_the_script_saves_is_what_is_computed(case, dtype, tmp_path):
     folder, path = write_folder(case, tmp_path / "m"), tmp_path / "trace.safetensors"
     asked = [str(folder), str(path), "--ids", "1,2,3,4,5,9", "--dtype", dtype]
     subprocess.run([sys.executable, str(SCRIPT), *asked], check=True, capture_output=True)
-    parts, sentences = checked(folder, "--against", path)
+    parts, sentences = checked(folder, "--against", path, "--top", "99")
     assert sentences == []
     assert len(titled(parts, "Against")["rows"]) == 23
     config = json.loads((folder / "config.json").read_text("utf-8"))

@@ -42,6 +42,16 @@ def test_all_commands_and_models_are_offered():
     assert set(shipped_folders()) <= set(bash("gptscope tokens --model "))
 
 
+def test_files_of_every_format_and_folders_are_offered(tmp_path):
+    files = ["a.GGUF", "a.bin", "a.safetensors", "a.safetensors.index.json"]
+    for name in [*files, "a.json", "a.txt"]:
+        (tmp_path / name).touch()
+    (tmp_path / "a-folder").mkdir()
+    expected = sorted(f"{tmp_path}/{name}" for name in [*files, "a-folder/"])
+    for line in (f"gptscope info {tmp_path}/a", f"gptscope next --model {tmp_path}/a"):
+        assert sorted(bash(line)) == expected
+
+
 def test_only_values_that_the_model_has_are_offered():
     assert bash("gptscope trace --keep layers.0.ln1.mean") == ["layers.0.ln1.mean"]
     assert bash("gptscope trace --keep layers.0.heads.0.q") == ["layers.0.heads.0.q"]

@@ -43,7 +43,8 @@ def changed(tmp_path):
 
 def test_a_model_is_the_same_as_itself():
     parts = diffed(GPT2, GPT2, status=0)
-    assert len(parts) == 1
+    assert parts[1]["text"] == f"{GPT2} and {GPT2} are the same in every number."
+    assert len(parts) == 2
     numbers = facts(parts)
     assert numbers["tensors in both"] == numbers["the same in every number"] == 28
     assert numbers["numbers that differ"] == 0
@@ -99,7 +100,7 @@ def test_numbers_of_another_format_are_widened_exactly(changed):
     write_model(b, tensors_of("gpt2") | {FIRST: exact}, config_of("gpt2"))
     parts = diffed(a, b, status=0)
     (row,) = titled(parts, "Tensors stored in different formats")["rows"]
-    assert row == {"tensor": "h.1.mlp.c_fc.weight", "first": "bf16", "second": "float32"}
+    assert row == {"tensor": "h.1.mlp.c_fc.weight", "first": "BF16", "second": "F32"}
     (far,) = titled(diffed(GPT2, a), "Tensors that differ")["rows"]
     assert 0 < far["relative"] < 2**-7
 
@@ -124,6 +125,15 @@ def test_settings_that_may_matter_are_compared(changed):
     parts = diffed(GPT2, folder)
     (row,) = titled(parts, "Settings")["rows"]
     assert row == {"setting": "n_head", "first": "4", "second": "2"}
+    said = [part["text"] for part in parts if part["kind"] == "note"]
+    assert said == [f"{GPT2} and {folder} are the same in every number; settings differ."]
+
+
+def test_settings_are_written_as_json(changed):
+    folder = changed(config={"scale_attn_weights": False, "rope_scaling": {"type": "x"}})
+    rows = titled(diffed(GPT2, folder), "Settings")["rows"]
+    shown = {row["setting"]: row["second"] for row in rows}
+    assert shown == {"scale_attn_weights": "false", "rope_scaling": '{"type": "x"}'}
 
 
 def test_models_of_other_sizes_are_compared_by_name():
@@ -152,7 +162,8 @@ def test_where_the_passes_part(changed):
     parts = diffed(GPT2, changed(tensors={FIRST: y}), "--ids", "3,1,4", "--top", "3")
     said = next(part["text"] for part in parts if part["kind"] == "note")
     assert said.startswith("The passes part at layers.1.mlp_hidden: ")
-    values = titled(parts, "Values from layers.1.mlp_hidden on")
+    values = titled(parts, "Values of the passes")
+    assert values["title"].endswith("from layers.1.mlp_hidden on")
     assert values["rows"][0]["agrees"] == "no"
     assert len(values["rows"]) == 3
 
@@ -170,7 +181,7 @@ def test_the_next_token_side_by_side(changed):
 
 def test_passes_of_the_same_model_agree():
     parts = diffed("toy", "toy", "--text", "the cat eats the", status=0)
-    said = next(part["text"] for part in parts if part["kind"] == "note")
+    said = [part["text"] for part in parts if part["kind"] == "note"][1]
     assert said == "The passes of toy and toy agree in all of 68 values, but for rounding."
 
 
@@ -183,7 +194,7 @@ def test_another_setting_alone_is_a_difference(changed):
 def test_passes_of_other_sizes():
     parts = diffed("toy", GOLDEN / "toy-rotary", "--ids", "1,2,3")
     values = titled(parts, "Values")
-    assert any(row["agrees"].startswith("shapes [3, 8] and [3, 20]") for row in values["rows"])
+    assert any(row["agrees"] == "shapes [3, 20] and [3, 8]" for row in values["rows"])
     assert titled(parts, "The next token") is None
 
 

@@ -130,7 +130,7 @@ def explained(case, address):
 
 def test_heads_that_share_keys_are_told():
     _, said = explained("llama-grouped", "layers.0.heads.3.weights[3,1]")
-    assert said[0] == "Heads 3-5 share keys and values 1"
+    assert said[0] == "Heads 3-5 share key-value head 1"
     assert len(explained("llama-grouped", "layers.0.heads.3.q[3,1]")[1]) == 1
     assert len(explained("gptj", "layers.0.heads.1.weights[3,1]")[1]) == 1
 

@@ -1,12 +1,19 @@
 import json
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 from rich.cells import cell_len
 
 import gptscope
+from gptscope.analysis.tensors import by_pattern
+from gptscope.commands.info_built import PAIRS, WIRINGS
+from gptscope.engine import forward
+from gptscope.model.checkpoint import open_checkpoint
 from gptscope.model.dtypes import DTYPES
+from gptscope.model.find import find_weights
+from gptscope.model.params import count_tensors
 from gptscope.render import BINARY, RENDERERS
 from tests.golden.transformers.cases import CASES as FAMILIES
 from tests.golden.transformers.weights import write_folder
@@ -25,6 +32,7 @@ TITLES = [
     "Tokenizer",
     "",
     "What was read",
+    "Where the tensors went; a star stands for the number of a layer",
 ]
 HOSTILE = "[b]x[/b]\x1b[31m\u202e\n,=1\ud800"
 
@@ -76,6 +84,7 @@ def test_memory_is_that_of_the_formulas(tiny_parts, tiny):
     stored, widened, _, token, full = column(tiny_parts["Memory"], "bytes")
     assert stored == widened == 4 * tiny.n_params
     assert (token, full) == (4 * 2 * 4 * 4 * 32, 4 * 2 * 4 * 4 * 32 * 128)
+    assert column(tiny_parts["Memory"], "size")[::4] == ["5.3 MB", "524.3 kB"]
 
 
 def test_files_and_special_tokens_are_named(tiny_parts):
@@ -90,7 +99,8 @@ def test_files_and_special_tokens_are_named(tiny_parts):
 
 def test_what_was_read_is_told(tiny_parts):
     facts = tiny_parts["What was read"]["facts"]
-    assert list(facts.values())[:4] == [52, 52, 0, 0]
+    assert list(facts.values())[:3] == [52, 52, 0]
+    assert facts["all names begin with"] == "transformer."
     assert "attn_pdrop" in facts["config keys that change nothing"]
     assert "bos_token_id" not in facts["config keys that change nothing"]
 
@@ -99,8 +109,81 @@ def test_tensors_that_are_passed_over_are_named(folder):
     mask = np.ones((1, 1, 2, 2), "float32")
     names = [f"transformer.h.{i}.attn.bias" for i in range(2)]
     path = folder(tensors=dict.fromkeys(names, mask))
-    facts = by_title(str(path))["What was read"]["facts"]
-    assert (facts["passed over"], facts["which"]) == (2, "h.*.attn.bias (2)")
+    found = by_title(str(path))
+    assert found["What was read"]["facts"]["passed over"] == 2
+    (row,) = (row for row in found[TITLES[-1]]["rows"] if row["tensor"] == "h.*.attn.bias")
+    assert (row["how many"], row["goes to"]) == (2, "nowhere: it holds no parameters")
+
+
+PARTS = {
+    "token table": "embeddings",
+    "token table, output": "embeddings",
+    "table of positions": "embeddings",
+    "widening of the token table": "embeddings",
+    "attention": "attention",
+    "feed-forward": "network",
+    "norms": "normalisations",
+    "output": "unembedding",
+}
+
+
+@pytest.mark.parametrize("name", [one.name for one in FAMILIES])
+def test_every_tensor_goes_to_its_part(case, name):
+    path = case(name)
+    arrays, begun = tensors_sizes(path), by_title(path)["What was read"]["facts"]
+    sums = dict.fromkeys(PARTS.values(), 0)
+    for row in by_title(path)[TITLES[-1]]["rows"]:
+        pattern = begun.get("all names begin with", "") + row["tensor"]
+        assert len(arrays[pattern]) == row["how many"]
+        sums[PARTS[row["goes to"]]] += sum(arrays[pattern])
+    model = gptscope.load(path)
+    expected = {part: getattr(count_tensors(model), part) for part in sums}
+    if model.spec.family == "opt":
+        sums["embeddings"] -= 2 * model.spec.d_model  # rows that are never read
+    if name == "opt-plain":
+        expected["normalisations"] = 0  # a gain of 1 and a shift of 0, which no file has
+    assert sums == expected
+
+
+def tensors_sizes(path):
+    arrays = open_checkpoint(find_weights(path)).arrays
+    return {
+        pattern: [arrays[name].size for name in names]
+        for pattern, names in by_pattern(arrays).items()
+    }
+
+
+def test_every_wiring_of_the_engine_is_told():
+    assert WIRINGS.keys() == forward.WIRINGS.keys()
+
+
+@pytest.mark.parametrize(
+    ("name", "interleaved", "pairs"),
+    [
+        ("gptj", None, "neighbours"),
+        ("llama", None, "halves"),
+        ("llama", False, "halves"),
+        ("llama", True, "neighbours"),
+    ],
+)
+def test_how_the_file_pairs_what_turns_is_told(case, name, interleaved, pairs):
+    path = case(name)
+    if interleaved is not None:
+        config = Path(path, "config.json")
+        said = json.loads(config.read_text("utf-8")) | {"rope_interleaved": interleaved}
+        config.write_text(json.dumps(said), "utf-8")
+    assert gptscope.load(path).spec.pairs == pairs
+    assert built(path)["rotary pairs, P of them"] == PAIRS[pairs]
+
+
+def test_only_a_rotary_model_has_pairs(tiny_parts):
+    assert "rotary pairs, P of them" not in tiny_parts["How it is built"]["facts"]
+
+
+def test_a_layer_without_positions_says_so(case):
+    found = layers(case("smollm3"))
+    assert [row["positions"] for row in found] == ["rotary", "no positions"]
+    assert "positions" not in layers(case("llama"))[0]
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -119,8 +202,8 @@ def test_every_family_is_told_on_a_narrow_screen(name, case):
 @pytest.mark.parametrize(
     ("name", "key", "words"),
     [
-        ("llama-grouped", "heads", "heads 0-2 read keys 0, 3-5 read keys 1"),
-        ("llama-one-group", "heads", "all read the same keys and values"),
+        ("llama-grouped", "heads", "heads 0-2 share key-value head 0, 3-5 head 1"),
+        ("llama-one-group", "heads", "all share one key-value head"),
         ("llama-heads", "heads", "each has keys and values of its own"),
         ("llama", "activation", "silu, gated"),
         ("llama", "norm", "RMS norm, with a gain"),
@@ -147,11 +230,11 @@ def test_layers_that_differ_have_rows_of_their_own(case):
 
 def test_a_partly_turned_head_says_how_much_of_it_turns(case):
     (row,) = layers(case("gpt_neox"))
-    assert (row["numbers that turn"], row["base"]) == (4, 700)
+    assert (row["rotary dimensions of d_h"], row["base"]) == (4, 700)
 
 
 def test_what_stretches_a_rotary_model_is_told(case):
-    found = by_title(case("llama-dynamic"))["What the config says of turning"]["facts"]
+    found = by_title(case("llama-dynamic"))["Rotary positions, as the config says them"]["facts"]
     assert '"rope_type": "dynamic"' in found["rope_parameters"]
     assert "in longer texts" in found
 

@@ -14,6 +14,12 @@ def test_every_shipped_model_has_a_row(table):
     assert column(table, "name") == list(EXAMPLES)
 
 
+def test_other_models_are_told_of():
+    assert parts("models")[-1]["text"].endswith(
+        "a folder, a file or org/name works as well: docs/models.md"
+    )
+
+
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_sizes_are_those_of_the_model(table, name):
     (row,) = (row for row in table["rows"] if row["name"] == name)

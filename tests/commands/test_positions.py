@@ -242,6 +242,7 @@ def test_turns_are_those_of_the_engine():
     facts, _, table, note, grid, _ = parts("positions", "--model", family_folder("gptj"))
     turning = model.blocks[0].attention.turning
     assert facts["facts"]["numbers of a head that turn"] == "6 of 10"
+    assert facts["facts"]["rotary pairs, P of them"].startswith("(0, 1), (2, 3), ... in the file")
     assert column(table, "numbers") == ["0, 3", "1, 4", "2, 5"]
     speeds = np.array(column(table, "speed"))
     assert_allclose(speeds, turning.speeds)
@@ -276,7 +277,7 @@ def test_a_turned_list_is_as_alike_as_the_mean_says():
 )
 def test_what_is_stretched_has_a_speed_before_and_after(case, name):
     _, said, table, *_ = parts("positions", "--model", family_folder(case))
-    assert said["title"] == "What the config says of turning"
+    assert said["title"] == "Rotary positions, as the config says them"
     slow, fast = sorted((column(table, "speed"), column(table, name)))
     assert slow[-1] < fast[-1]
     assert all(a <= b for a, b in zip(slow, fast, strict=True))

@@ -7,8 +7,9 @@ from numpy.testing import assert_allclose
 
 import gptscope
 from gptscope.commands.session import Run
-from gptscope.commands.tour import CardName, made
+from gptscope.commands.tour import CardName, add_and_norm, made, repeated_blocks
 from gptscope.commands.tour.card import Pass
+from gptscope.engine.forward import WIRINGS
 from tests.helpers.cli import SENTENCE, asked, parts, rows, run_cli, spawn
 from tests.helpers.families import family_folder
 from tests.helpers.folders import CASES, GOLDEN, ids_of
@@ -106,7 +107,7 @@ def test_eleven_cards_in_the_order_of_the_pass():
 
 def test_sizes(tour, named):
     model, spec = tour["model"], named["model"].spec
-    own = {"heads with own keys (G)": spec.n_kv_heads}
+    own = {"key-value heads (G)": spec.n_kv_heads}
     shared = own if spec.n_kv_heads < spec.n_heads else {}
     assert (
         tour["parts"][0]["facts"]
@@ -207,7 +208,7 @@ def test_python_of_the_blocks(tour, named):
     layer = named["trace"].layers[0]
     assert_allclose(python(tour, CardName.feed_forward, named), layer.mlp_out[-1], atol=1e-5)
     strongest = table(tour, CardName.feed_forward)[0]
-    assert strongest["unit"] == layer.mlp_act[-1].argmax()
+    assert strongest["unit"] == np.abs(layer.mlp_act[-1]).argmax()
     lengths = [row["length out"] for row in table(tour, CardName.repeated_blocks)]
     assert_allclose(lengths, python(tour, CardName.repeated_blocks, named), rtol=1e-5)
 
@@ -297,6 +298,7 @@ def text_of(case, card):
         ("gptj", "add_and_norm", "stand side by side"),
         ("gptj", "position", "number i + 3, by an angle"),
         ("gptj", "position", "Only the first 6 of 10 numbers turn."),
+        ("gptj", "position", "In the file the two lie side by side."),
         ("gptj", "repeated_blocks", "both parts read it"),
         ("gptj", "linear", "Each token has a bias of its own"),
         ("granite", "repeated_blocks", "multiplied by 0.22 first"),
@@ -389,8 +391,21 @@ def test_softmax_shows_every_step(tiny):
 
 def test_units_above_zero_are_counted(tour, named):
     facts = cards(tour)[CardName.feed_forward][1]["facts"]
-    act = named["trace"].layers[0].mlp_act[-1]
-    assert facts == {"units above zero": (act > 0).sum(), "of": len(act)}
+    layer, gated = named["trace"].layers[0], named["model"].blocks[0].mlp.gate is not None
+    values = (layer.mlp_gate if gated else layer.mlp_act)[-1]
+    counted = "gates open" if gated else "units above zero"
+    assert facts == {counted: (values > 0).sum(), "of": len(values)}
+
+
+def test_the_strongest_units_are_those_of_mlp():
+    args = [*TOURS["llama-grouped"]]
+    *_, expected = parts("mlp", *args, "--top", "5")
+    *_, found = parts("tour", *args, "--card", "feed-forward")
+    assert found["rows"] == expected["rows"]
+
+
+def test_every_wiring_of_the_engine_is_told():
+    assert add_and_norm.WHEN.keys() == repeated_blocks.WAYS.keys() == WIRINGS.keys()
 
 
 @pytest.mark.parametrize("wiring", WIRED)

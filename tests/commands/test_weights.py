@@ -6,6 +6,9 @@ from numpy.testing import assert_allclose
 from rich.cells import cell_len
 
 import gptscope
+from gptscope.commands.weights_tensors import BARS, DIGITS, bars
+from gptscope.model import checkpoint, load
+from gptscope.model.checkpoint import open_checkpoint as once
 from gptscope.render import BINARY, RENDERERS
 from tests.golden.transformers.weights import write_folder
 from tests.helpers.cli import asked, column, parts, refused, run_cli
@@ -13,6 +16,7 @@ from tests.helpers.folders import GOLDEN, changed_copy, config_of, tensors_of, w
 from tests.test_contract import CONTROL
 
 STORED, NUMBERS = "How they are stored", "What their numbers are like"
+BEGUN = "transformer."
 HOSTILE = "[b]x[/b]\x1b[31m\u202e\n,=1"
 WITH_NAN = np.array([[np.nan, 1, 0], [np.inf, 3, 0]], "float32")
 
@@ -22,7 +26,7 @@ def by_title(*args):
 
 
 def names(*args):
-    return column(by_title(*args)[NUMBERS], "tensor")
+    return [BEGUN + name for name in column(by_title(*args)[NUMBERS], "tensor")]
 
 
 @pytest.fixture(scope="module")
@@ -39,15 +43,17 @@ def odd(tmp_path):
 def test_every_tensor_has_its_numbers(golden):
     path, tensors = golden
     found = by_title(path)
-    assert column(found[STORED], "tensor") == list(tensors)
+    assert found["The tensors of gpt2"]["facts"]["all names begin with"] == BEGUN
+    assert [BEGUN + name for name in column(found[STORED], "tensor")] == list(tensors)
     for stored, row in zip(found[STORED]["rows"], found[NUMBERS]["rows"], strict=True):
-        x = tensors[row["tensor"]].astype("f8")
+        x = tensors[BEGUN + row["tensor"]].astype("f8")
         assert (stored["shape"], stored["bytes"]) == (str(list(x.shape)), 4 * x.size)
-        expected = [x.mean(), x.std(), np.abs(x).max(), (x == 0).mean()]
+        expected = [x.mean(), x.std(), np.abs(x).max()]
         scale = np.abs(x).max()
-        got = [row[key] for key in ("mean", "std", "largest", "zeros")]
+        got = [row[key] for key in ("mean", "std", "largest abs")]
         assert_allclose(got, expected, rtol=1e-5, atol=1e-7 * scale)
-        assert max(row["histogram"]) == 1
+        assert stored["zeros"] == pytest.approx((x == 0).mean())
+        assert (len(row["histogram"]), max(row["histogram"])) == (9, "█")
 
 
 def test_a_pattern_chooses_by_the_names_in_the_file(golden):
@@ -56,6 +62,7 @@ def test_a_pattern_chooses_by_the_names_in_the_file(golden):
     assert names(path, "*bias") == expected
     assert names("--model", path, "*bias") == expected
     assert names(path, expected[0]) == expected[:1]
+    assert names(path, expected[0].removeprefix(BEGUN)) == expected[:1]
 
 
 def test_a_single_pattern_is_of_the_default_model():
@@ -83,7 +90,7 @@ def test_rows_are_sorted_the_largest_first(golden, order, key):
     expected = sorted(tensors, key=None if key is None else lambda name: key(tensors[name]))
     assert names(path, "--sort", order) == expected
     found = by_title(path, "--sort", order, "--top", "3")
-    assert column(found[STORED], "tensor") == expected[:3]
+    assert [BEGUN + name for name in column(found[STORED], "tensor")] == expected[:3]
     assert found[None]["text"].startswith(f"3 of {len(tensors)} rows; --top {len(tensors)} shows")
 
 
@@ -92,7 +99,7 @@ def test_layers_are_taken_together(golden):
     rows = {row["tensor"]: row for row in by_title(path, "--by", "part")[NUMBERS]["rows"]}
     both = [tensors[f"transformer.h.{i}.mlp.c_fc.weight"] for i in range(2)]
     x = np.stack(both).astype("f8")
-    row = rows["transformer.h.*.mlp.c_fc.weight"]
+    row = rows["h.*.mlp.c_fc.weight"]
     assert_allclose([row["mean"], row["std"]], [x.mean(), x.std()], rtol=1e-5)
     assert len(rows) == len(tensors) - (len(tensors) - 4) // 2
 
@@ -102,12 +109,57 @@ def test_files_of_which_no_model_can_be_made_are_read(odd):
     found = {part.get("title"): part for part in answer["parts"]}
     assert answer["model"] is None
     assert column(found[STORED], "not finite") == [2, 0, 0, 0]
+    assert column(found[STORED], "zeros") == [pytest.approx(1 / 3), None, 0, 0]
     nan, empty, seven, ones = found[NUMBERS]["rows"]
-    assert (nan["mean"], nan["largest"], nan["zeros"]) == (1, 3, pytest.approx(1 / 3))
-    assert (empty["mean"], empty["std"]) == (None, None)
-    assert (seven["mean"], seven["std"], seven["largest"]) == (7, 0, 7)
-    assert ones["histogram"] == [0, 0, 0, 0, 1, 0, 0, 0, 0]
+    assert (nan["mean"], nan["largest abs"]) == (1, 3)
+    assert (empty["mean"], empty["std"], empty["histogram"]) == (None, None, "")
+    assert (seven["mean"], seven["std"], seven["largest abs"]) == (7, 0, 7)
+    assert ones["histogram"] == "....█...."
     assert answer["parts"][-1]["text"] == "NaN or infinite numbers are in a."
+
+
+@pytest.mark.parametrize(("glyphs", "expected"), [(BARS, ".▁▁▄▅█"), (DIGITS, "011569")])
+def test_a_bar_is_as_high_as_its_bin_is_full(glyphs, expected):
+    assert bars([0, 1e-9, 1 / 9, 0.5, 0.6, 1], glyphs) == expected
+
+
+@pytest.mark.parametrize(
+    ("options", "encoding", "glyphs"),
+    [
+        ([], "utf-8", BARS),
+        (["--ascii"], "utf-8", DIGITS),
+        ([], "ascii", DIGITS),
+        ([], "cp1252", DIGITS),
+    ],
+)
+def test_a_place_without_bars_has_digits(options, encoding, glyphs):
+    result = run_cli(["weights", "toy", "*ln_f*", *options], encoding=encoding)
+    assert result.text.rstrip().endswith(glyphs)
+
+
+def test_data_have_bars_in_every_place():
+    result = run_cli(["weights", "toy", "*ln_f*", "--ascii", "-f", "json"], encoding="ascii")
+    table = json.loads(result.out)["parts"][2]
+    assert set("".join(column(table, "histogram"))) <= set(BARS)
+
+
+def test_only_a_file_with_broken_numbers_counts_them(golden):
+    assert "not finite" not in by_title(golden[0])[STORED]["rows"][0]
+
+
+def test_huge_numbers_have_a_spread(tmp_path):
+    x = np.array([3e300, -1e300, 1e300])
+    path = write_model(tmp_path / "huge", {"x": x})
+    (row,) = by_title(str(path))[NUMBERS]["rows"]
+    assert_allclose([row["mean"], row["std"]], [1e300, 1e300 * np.std([3, -1, 1])])
+
+
+def test_the_files_are_opened_once(monkeypatch):
+    opened = []
+    monkeypatch.setattr(load, "open_checkpoint", lambda path: opened.append(path) or once(path))
+    monkeypatch.setattr(checkpoint, "open_checkpoint", load.open_checkpoint)
+    parts("weights", "toy")
+    assert len(opened) == 1
 
 
 @pytest.mark.parametrize("fmt", RENDERERS)
@@ -159,6 +211,13 @@ def test_one_layer_or_the_largest_heads_alone():
     grid, table, *_ = parts("weights", "--svd", "--layer", "-1", "--top", "2")
     assert (grid["rows"], column(table, "layer")) == (["3"], [3, 3])
     assert column(table, "largest") == sorted(grid["values"][0], reverse=True)[:2]
+
+
+@pytest.mark.parametrize(("top", "n"), [("2", 1), ("3", 1), ("4", 0), ("9", 0)])
+def test_heads_that_are_left_out_are_counted(top, n):
+    notes = [part["text"] for part in parts("weights", "toy", "--svd", "--top", top)[4:]]
+    expected = f"{top} of 4 heads, those with the largest values; --top 4 shows all."
+    assert [text for text in notes if " heads, " in text] == [expected] * n
 
 
 @pytest.mark.parametrize(

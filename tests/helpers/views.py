@@ -5,7 +5,10 @@ import numpy as np
 from gptscope.view import Column, Facts, Grid, Note, Table, View
 
 NAN, INF = float("nan"), float("inf")
-KINDS = ("text", "token", "id", "count", "probability", "signed", "length", "number", "vector")
+KINDS = (
+    *("text", "token", "id", "count", "probability", "signed", "length", "number", "error"),
+    "vector",
+)
 
 
 def grid(values, rows=None, columns=None, **kinds):
@@ -19,8 +22,8 @@ TABLE = Table(
     "a table",
     tuple(Column(kind, kind) for kind in KINDS),
     [
-        ("some words", " tok", 7, 1234, 0.25, -1.5, 2.0, 0.8, np.float32([1, -1, 0.25])),
-        (None, "\n", None, None, None, None, None, None, np.float32([0, 0.5, -0.5])),
+        ("some words", " tok", 7, 1234, 0.25, -1.5, 2.0, 0.8, 2e-5, np.float32([1, -1, 0.25])),
+        (None, "\n", None, None, None, None, None, None, None, np.float32([0, 0.5, -0.5])),
     ],
 )
 GRID = grid([[1.0, 0.5], [0.25, 0.75]], hidden=np.array([[False, True], [False, False]]))

@@ -25,6 +25,12 @@ from gptscope.render.numbers import brief, decimals, formatter, number_format
         ("number", 1e-6, "1e-06"),
         ("number", 0.000_123_456, "0.000123456"),
         ("number", -1.23e-8, "-1e-08"),
+        ("error", 0, "0"),
+        ("error", 2.345_6, "2.35"),
+        ("error", 0.000_123_456, "0.000123"),
+        ("error", 9.87e-5, "1e-04"),
+        ("error", np.float32(3.3e-7), "3e-07"),
+        ("error", math.inf, "inf"),
         ("signed", -1.5, "-1.500"),
         ("length", 12.345, "12.35"),
     ],
@@ -81,13 +87,15 @@ def test_a_column_with_a_huge_number_has_four_significant_digits(kind, values, t
     assert [write(value) for value in values] == texts
 
 
-@pytest.mark.parametrize("kind", ["probability", "count", "signed", "length", "number", "id"])
+@pytest.mark.parametrize(
+    "kind", ["probability", "count", "signed", "length", "number", "error", "id"]
+)
 @pytest.mark.parametrize("grid", [False, True])
 def test_nothing_is_a_dash(kind, grid):
     assert formatter(kind, [None], grid=grid)(None) == "-"
 
 
-@pytest.mark.parametrize("kind", ["probability", "signed", "length", "number", "id"])
+@pytest.mark.parametrize("kind", ["probability", "signed", "length", "number", "error", "id"])
 @pytest.mark.parametrize("wrong", [math.nan, np.float64("nan"), np.float32("nan")])
 @pytest.mark.parametrize("grid", [False, True])
 def test_not_a_number_is_told(kind, wrong, grid):
@@ -123,6 +131,8 @@ def test_one_column_has_one_number_of_digits():
         ("number", 0.123_456_789, 8, "0.12345679"),
         ("number", 10_000.0, 2, "10000"),
         ("number", 1e-9, 3, "1.00e-09"),
+        ("error", 2.345_6, 2, "2.3"),
+        ("error", 1.234e-9, 3, "1.23e-09"),
         ("count", 1_234_567, 2, "1,234,567"),
         ("id", 50_256, 2, "50256"),
         ("probability", math.nan, 3, "nan"),

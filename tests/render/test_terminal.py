@@ -224,7 +224,9 @@ def test_a_table_stays_in_line_with_wide_characters(width):
     assert {cells_before(line, "|") for line in shown} == {cells_before(shown[0], "|")}
 
 
-@pytest.mark.parametrize("kind", ["id", "count", "probability", "signed", "length", "number"])
+@pytest.mark.parametrize(
+    "kind", ["id", "count", "probability", "signed", "length", "number", "error"]
+)
 def test_nothing_in_a_table_is_a_dash(kind):
     assert lines(table(kind, None))[-1].split() == ["-", "|"]
 
@@ -644,7 +646,7 @@ CELLS = {
     "count": st.none() | st.integers(0, 10**12),
     "probability": st.none() | st.floats(0, 1),
     "vector": st.lists(REAL, max_size=150),
-} | dict.fromkeys(("signed", "length", "number"), st.none() | REAL)
+} | dict.fromkeys(("signed", "length", "number", "error"), st.none() | REAL)
 
 
 @st.composite

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gptscope.analysis.check.result import Result, impossible, many
+from gptscope.analysis.compare import OF_THE_SCALE, Compared, alone, compared, first_apart
 from gptscope.engine.trace import trace
-from gptscope.errors import ModelError
+from gptscope.errors import ModelError, UsageError
 from gptscope.model.checkpoint import open_safetensors
 from gptscope.model.dtypes import BF16, widen
 
@@ -22,10 +23,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[Any]
 
-# Of a value's scale, its largest magnitude and at least 1. In float32 and float64 the tolerances of
-# our own tests; in narrower formats four steps of the format, of which each value took a half.
-OF_THE_SCALE = {"float64": 1e-10, "float32": 2e-5, "float16": 4 * 2.0**-10, "bfloat16": 4 * 2.0**-7}
-WEIGHT = 1e-5  # of attention, in float32: they are at most 1
+FLOAT64 = np.dtype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,20 +40,13 @@ class Saved:
         return "float64" if self.dtype == "float64" else "float32"
 
 
-@dataclass(frozen=True)
-class Difference:
-    """One value beside its saved twin."""
+@dataclass(frozen=True, eq=False)
+class Against:
+    """Every value that both have, in the order of the pass, and the names that just one has."""
 
-    name: str
-    largest: float
-    mean: float
-    limit: float
-    wrong: str | None = None  # why they cannot be compared
-
-    @property
-    def agrees(self) -> bool:
-        """Whether the error is within the limit."""
-        return self.wrong is None and self.largest <= self.limit
+    values: list[Compared]
+    only_saved: tuple[str, ...]
+    only_made: tuple[str, ...]
 
 
 def read_saved(path: Path) -> Saved:
@@ -75,54 +66,50 @@ def read_saved(path: Path) -> Saved:
     return Saved(values, ids, narrow)
 
 
-def differences(model: Model, ids: tuple[int, ...], saved: Saved) -> list[Difference]:
-    """Every value that both have, in the order of the pass."""
+def refuse_another(model: Model, ids: tuple[int, ...], saved: Saved) -> None:
+    """Nothing, where the ends of the saved pass have the shapes of this model's.
+
+    Raises:
+        UsageError: they are of another width or vocabulary, or of another number of tokens.
+    """
+    for name, width in (("token_embeddings", model.spec.d_model), ("logits", model.spec.n_vocab)):
+        here = [len(ids), width]
+        there = list(saved.values[name].shape)[-2:] if name in saved.values else here
+        if there != here:
+            what = "model" if there[-1:] != here[-1:] else "text"
+            raise UsageError(
+                f"the saved trace is of another {what}: {name} is {there} there and {here} here"
+            )
+
+
+def differences(model: Model, ids: tuple[int, ...], saved: Saved) -> Against:
+    """Every value beside its saved twin."""
     made = trace(model, ids)
-    shared = (name for name in made.names() if name in saved.values)
-    return [difference(name, made[name], saved) for name in shared]
+    names = made.names()
+    values = [beside(name, made[name], saved) for name in names if name in saved.values]
+    return Against(values, alone(saved.values, names), alone(names, saved.values))
 
 
-def difference(name: str, x: Array, saved: Saved) -> Difference:
-    """The error of one value; where shapes differ there is none."""
-    expected = widen(np.asarray(saved.values[name]), np.dtype(np.float64))
+def beside(name: str, x: Array, saved: Saved) -> Compared:
+    """The error of one value."""
+    expected = widen(np.asarray(saved.values[name]), FLOAT64)
     if expected.shape != x.shape and expected.size == x.size:
         expected = expected.reshape(x.shape)  # a batch of one
-    limit = allowed(name, expected, saved.dtype)
-    if expected.shape != x.shape:
-        shapes = f"the shape {list(x.shape)}, and the saved one {list(expected.shape)}"
-        return Difference(name, np.inf, np.inf, limit, shapes)
-    error = errors(x.astype(np.float64), expected)
-    return Difference(name, float(error.max(initial=0)), float(error.mean()), limit)
+    return compared(name, x, expected, saved.dtype)
 
 
-def allowed(name: str, expected: Array, dtype: str) -> float:
-    """The largest error that is rounding."""
-    if name.endswith(".weights") and dtype == "float32":
-        return WEIGHT
-    finite = np.abs(expected[np.isfinite(expected)])
-    return OF_THE_SCALE[dtype] * max(1.0, float(finite.max(initial=0)))
-
-
-def errors(actual: Array, expected: Array) -> Array:
-    """|actual - expected|; infinite where just one is -inf, or either is NaN or +inf."""
-    found = np.full(expected.shape, np.inf)
-    found[(actual == -np.inf) & (expected == -np.inf)] = 0
-    finite = np.isfinite(actual) & np.isfinite(expected)
-    found[finite] = np.abs(actual[finite] - expected[finite])
-    return found
-
-
-def against_result(found: list[Difference]) -> Result:
+def against_result(found: Against) -> Result:
     """The first value that differs from its saved twin."""
-    if not found:
+    if not found.values:
         return impossible("against", "the saved trace and the pass share no name")
-    beyond = [one for one in found if not one.agrees]
-    faults = []
-    if beyond:
-        first = beyond[0]
-        off = f"is off by {first.largest:.2g}, and rounding explains {first.limit:.0e}"
-        why = f"has {first.wrong}" if first.wrong else off
-        faults = [f"{first.name} {why}: the first of {many(len(beyond), 'value')} that differ"]
-    worst = beyond[0] if beyond else max(found, key=lambda one: one.largest / one.limit)
-    looked = f"{many(len(found), 'value')}, {'the first that differs' if beyond else 'the worst'}: "
-    return Result("against", looked + worst.name, worst.largest, worst.limit, tuple(faults))
+    looked, first = many(len(found.values), "value"), first_apart(found.values)
+    if first is None:
+        worst = max(found.values, key=lambda one: one.error / one.limit)
+        looked += f", nearest its limit: {worst.name}"
+        return Result("against", looked, worst.error, worst.limit)
+    beyond = sum(not one.agrees for one in found.values)
+    off = f"is off by {first.error:.2g} of its scale, and rounding explains {first.limit:.0e}"
+    why = f"has {first.wrong}" if first.wrong else off
+    sentence = f"{first.name} {why}: the first of {many(beyond, 'value')} that differ"
+    looked += f", the first that differs: {first.name}"
+    return Result("against", looked, first.error, first.limit, (sentence,))

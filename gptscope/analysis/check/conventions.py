@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import combinations, pairwise
 from typing import TYPE_CHECKING
 
-from gptscope.analysis.check import changes
+from gptscope.analysis.check import attention, changes
 from gptscope.analysis.check.result import many
 from gptscope.engine.ops import ACTIVATIONS
 
@@ -45,16 +45,12 @@ def settings(model: Model) -> Iterator[tuple[str, Model]]:
     for eps in EPSILONS:
         if eps != s.norm_eps:
             yield f"a norm epsilon of {eps:g}", replace(model, spec=replace(s, norm_eps=eps))
-    for shift in SHIFTS if model.position_table is not None else ():
-        yield f"positions counted from {shift}", changes.shifted(model, shift)
-    for base in BASES:
-        made = changes.with_base(model, base)
-        if made is not None:
-            yield f"a rotary base of {base:,.0f}", made
-    for factor in HEAD_FACTORS:
-        made = changes.with_heads(model, s.n_heads * factor)
-        if made is not None:
-            yield many(made.spec.n_heads, "head"), made
+    numbers: list[tuple[str, Model | None]] = [
+        *((f"positions counted from {n}", changes.shifted(model, n)) for n in SHIFTS),
+        *((f"a rotary base of {n:,.0f}", attention.with_base(model, n)) for n in BASES),
+        *((many(int(s.n_heads * n), "head"), attention.with_heads(model, n)) for n in HEAD_FACTORS),
+    ]
+    yield from ((words, made) for words, made in numbers if made is not None)
 
 
 def swapped(model: Model) -> Iterator[tuple[str, Model]]:
@@ -67,21 +63,36 @@ def swapped(model: Model) -> Iterator[tuple[str, Model]]:
 
 
 CHANGES: dict[str, Change] = {  # in words -> the change
-    "scores scaled otherwise: by 1, or by 1/sqrt(head width)": changes.scale,
-    "scores divided by the number of the layer as well": changes.scale_by_layer,
+    "scores scaled otherwise: by 1, or by 1/sqrt(head width)": attention.scale,
+    "scores divided by the number of the layer as well": attention.scale_by_layer,
     "1 added to every gain of the norms": lambda m: changes.gains(m, 1),
     "1 taken from every gain of the norms": lambda m: changes.gains(m, -1),
-    "rotary pairs side by side in the file, not in halves": lambda m: changes.pairs(m, back=False),
-    "rotary pairs in halves in the file, not side by side": lambda m: changes.pairs(m, back=True),
-    "queries, keys and values fused head by head": lambda m: changes.fused(m, back=False),
-    "queries, keys and values in thirds, not head by head": lambda m: changes.fused(m, back=True),
-    "queries and keys swapped": changes.queries_and_keys,
-    "the output matrices of attention transposed": lambda m: changes.transposed(m, "out"),
-    "the matrices of queries, keys and values transposed": lambda m: changes.transposed(
+    "rotary pairs side by side in the file, not in halves": lambda m: attention.pairs(
+        m, back=False
+    ),
+    "rotary pairs in halves in the file, not side by side": lambda m: attention.pairs(m, back=True),
+    "queries, keys and values fused head by head": lambda m: attention.fused(m, back=False),
+    "queries, keys and values in thirds, not head by head": lambda m: attention.fused(m, back=True),
+    "queries and keys swapped": attention.queries_and_keys,
+    "head h reading keys and values h mod G, not h // (H/G)": attention.dealt,
+    "keys and values of the groups in the reverse order": lambda m: attention.reversed_groups(
+        m, "k", "v"
+    ),
+    "values of the groups in the reverse order": lambda m: attention.reversed_groups(m, "v"),
+    "the matrices of queries transposed": lambda m: attention.transposed(m, "q"),
+    "the matrices of keys transposed": lambda m: attention.transposed(m, "k"),
+    "the matrices of values transposed": lambda m: attention.transposed(m, "v"),
+    "the output matrices of attention transposed": lambda m: attention.transposed(m, "out"),
+    "the matrices of queries, keys and values transposed": lambda m: attention.transposed(
         m, "q", "k", "v"
     ),
+    "all square matrices of attention transposed": lambda m: attention.transposed(
+        m, "q", "k", "v", "out"
+    ),
+    "the gate and the units that it multiplies swapped": changes.gates,
+    "the two norms of a block swapped": changes.norms,
     "a causal mask": changes.seen_ahead,
-    "no sliding windows": changes.without_windows,
+    "no sliding windows": attention.without_windows,
     "token rows scaled otherwise: by sqrt(width), or by 1": changes.embed_scale,
     "the token table as output": changes.tied,
     "attention and feed-forward layer both at once, or in a row": changes.parallel,

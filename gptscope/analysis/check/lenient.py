@@ -39,7 +39,7 @@ class LenientConfig(Config):
         try:
             part.finish()
         except ModelError as fault:
-            self.faults.append(fault.message)
+            self.faults.append(whole(fault))
 
 
 class LenientTensors(Tensors):
@@ -74,3 +74,8 @@ class LenientTensors(Tensors):
 def turned(found: tuple[int, ...], wanted: tuple[int, ...]) -> str:
     """What may have happened to a tensor."""
     return ": it is stored turned" if found == wanted[::-1] != wanted else ""
+
+
+def whole(fault: ModelError) -> str:
+    """What is wrong, and the hint where there is one."""
+    return f"{fault.message} ({fault.hint})" if fault.hint else fault.message

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from gptscope.analysis.check.lenient import LenientConfig, LenientTensors
+from gptscope.analysis.check.lenient import LenientConfig, LenientTensors, whole
 from gptscope.engine.ops import activation
 from gptscope.errors import ModelError, NotFiniteWarning
 from gptscope.model.checkpoint import open_checkpoint
@@ -59,7 +59,7 @@ class Opening:
         try:
             return make()
         except ModelError as fault:
-            self.faults[check].append(fault.message)
+            self.faults[check].append(whole(fault))
             return None
 
 
@@ -116,13 +116,13 @@ def dissected(name: str) -> Opening:
     family = found.attempt("config", lambda: find_family(config, checkpoint))
     if family is not None:
         found.rename = family.rename
-        model = built(found, family)
+        model = built(found, Source(checkpoint, config, family))
         if model is None:
             found.attempt("tokenizer", lambda: load_tokenizer(folder))
         else:
             named = replace(model, name=label(name, file))
-            whole = found.attempt("tokenizer", lambda: with_tokenizer(named, checkpoint, folder))
-            found.model = whole or named
+            made = found.attempt("tokenizer", lambda: with_tokenizer(named, checkpoint, folder))
+            found.model = made or named
     return found
 
 
@@ -133,20 +133,29 @@ def other_files(folder: Path, known: list[str]) -> list[str]:
         try:
             read_header(path)
         except ModelError as fault:
-            faults.append(fault.message)
+            faults.append(whole(fault))
     return [fault for fault in faults if fault not in known]
 
 
-def built(found: Opening, family: ModuleType) -> Model | None:
+@dataclass(frozen=True, eq=False)
+class Source:
+    """What a model is built of."""
+
+    checkpoint: Checkpoint
+    config: Config
+    family: ModuleType
+
+
+def built(found: Opening, source: Source) -> Model | None:
     """The model, if none of its tensors is missing: with the output tied otherwise, if that helps.
 
     What a check goes on with must be made of the file alone, without stand-ins.
     """
-    first = attempted(found, family, {})
+    first = attempted(source, {})
     if first.usable:
         return first.told(found)
     for tied in (False, True):
-        second = attempted(found, family, {TIES: tied})
+        second = attempted(source, {TIES: tied})
         if second.usable:
             lacks = "the config does not tie the output to the token table, and there is no lm_head"
             found.faults["tying"].append(first.fault or lacks)
@@ -177,27 +186,26 @@ class Attempt:
             found.faults["config"].append(self.fault)
         if self.tensors is not None:
             found.ignored = frozenset(self.tensors.ignored)
-            found.faults["tensors"] += tensor_faults(self.tensors, whole=self.model is not None)
+            found.faults["tensors"] += tensor_faults(self.tensors, complete=self.model is not None)
             found.faults["shapes"] += self.tensors.misfits.values()
         return self.model if self.usable else None
 
 
-def tensor_faults(tensors: LenientTensors, *, whole: bool) -> list[str]:
+def tensor_faults(tensors: LenientTensors, *, complete: bool) -> list[str]:
     """The names that are missing and, where all others were asked for, those that are left over."""
     missing = [f"the tensor {name} is missing" for name in tensors.missing]
-    left = tensors.left() if whole else []
+    left = tensors.left() if complete else []
     return missing + [f"the tensor {name} belongs to no part of the model" for name in left]
 
 
-def attempted(found: Opening, family: ModuleType, changes: dict[str, bool]) -> Attempt:
+def attempted(source: Source, changes: dict[str, bool]) -> Attempt:
     """Build the model with these settings changed, and note what is wrong."""
-    assert found.config is not None  # noqa: S101 - for the types
-    assert found.checkpoint is not None  # noqa: S101
-    config, tensors = LenientConfig(found.config, changes), None
-    computed = widest(np.dtype(np.float32), found.checkpoint)
+    checkpoint, family = source.checkpoint, source.family
+    config, tensors = LenientConfig(source.config, changes), None
+    computed = widest(np.dtype(np.float32), checkpoint)
     try:
-        tensors = LenientTensors(found.checkpoint, family.rename, computed)
-        model = finish(family.build(config, tensors), computed, config, found.checkpoint)
+        tensors = LenientTensors(checkpoint, family.rename, computed)
+        model = finish(family.build(config, tensors), computed, config, checkpoint)
     except ModelError as fault:
-        return Attempt(config, tensors, None, fault.message)
+        return Attempt(config, tensors, None, whole(fault))
     return Attempt(config, tensors, model, None)

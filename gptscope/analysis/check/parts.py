@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gptscope.analysis.check.result import Result, counted, impossible, many
+from gptscope.analysis.check.result import Result, faultless, impossible, many
 from gptscope.errors import ModelError
 
 if TYPE_CHECKING:
@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
     from gptscope.analysis.check.opening import Opening
     from gptscope.model.config import Config
-    from gptscope.model.weights import Model
 
 SPECIAL = ("bos_token_id", "eos_token_id", "pad_token_id")
 FEWER = 0.9  # of the vocabulary: padding takes less, in all models known to us
@@ -22,14 +21,21 @@ def part_results(found: Opening) -> Iterator[Result]:
     """Every check of what stands in the files, in the order in which a model is opened."""
     files = found.checkpoint.files if found.checkpoint else ()
     said = f"{many(len(files), 'file')} of weights, header and size" if files else "the weights"
-    yield counted("files", said, found.faults["files"])
-    if found.config is None and not found.faults["config"]:
-        yield impossible("config", "the weights could not be opened")
-    else:
-        yield counted("config", "every setting of the config", found.faults["config"])
+    yield faultless("files", said, found.faults["files"])
+    yield config_result(found)
     yield from tensor_results(found)
     yield tokenizer_result(found)
     yield tying_result(found)
+
+
+def config_result(found: Opening) -> Result:
+    """Whether every setting is understood; a model must have been tried for that."""
+    if found.faults["config"] or found.model is not None or found.tensors is not None:
+        return faultless("config", "every setting of the config", found.faults["config"])
+    if found.config is None:
+        return impossible("config", "the weights could not be opened")
+    said = f"{found.config.source} is JSON; its settings could not be tried"
+    return impossible("config", said)
 
 
 def tensor_results(found: Opening) -> Iterator[Result]:
@@ -40,8 +46,8 @@ def tensor_results(found: Opening) -> Iterator[Result]:
         yield impossible("shapes", why)
         return
     n = many(len(found.checkpoint.arrays), "tensor")
-    yield counted("tensors", f"{n}, none missing, none left over", found.faults["tensors"])
-    yield counted("shapes", f"{n} against the sizes of the config", found.faults["shapes"])
+    yield faultless("tensors", f"{n}, none missing, none left over", found.faults["tensors"])
+    yield faultless("shapes", f"{n} against the sizes of the config", found.faults["shapes"])
 
 
 def tokenizer_result(found: Opening) -> Result:
@@ -49,15 +55,17 @@ def tokenizer_result(found: Opening) -> Result:
     faults = list(found.faults["tokenizer"])
     if found.model is None:
         looked = "the tokenizer alone" if faults else "without a model there is no vocabulary"
-        return counted("tokenizer", looked, faults) if faults else impossible("tokenizer", looked)
+        return faultless("tokenizer", looked, faults) if faults else impossible("tokenizer", looked)
+    n_vocab, tokenizer = found.model.spec.n_vocab, found.model.tokenizer
     if found.config is not None:
-        faults += special_faults(found.config, found.model.spec.n_vocab)
-    looked = f"special ids; no tokenizer, {many(found.model.spec.n_vocab, 'row')} of tokens"
-    if found.model.tokenizer is not None:
-        n = many(found.model.tokenizer.size, "token")
-        looked = f"special ids; {n}, {many(found.model.spec.n_vocab, 'row')} of the table"
-        faults += size_faults(found.model)
-    return counted("tokenizer", looked, faults)
+        faults += special_faults(found.config, n_vocab)
+    looked = f"special ids; no tokenizer, {many(n_vocab, 'row')} of tokens"
+    if tokenizer is not None:
+        looked = (
+            f"special ids; {many(tokenizer.size, 'token')}, {many(n_vocab, 'row')} of the table"
+        )
+        faults += size_faults(tokenizer.file, tokenizer.size, n_vocab)
+    return faultless("tokenizer", looked, faults)
 
 
 def special_faults(config: Config, n_vocab: int) -> Iterator[str]:
@@ -73,16 +81,13 @@ def special_faults(config: Config, n_vocab: int) -> Iterator[str]:
                 yield f"{key} is {i}, and the vocabulary has the ids 0 to {n_vocab - 1}"
 
 
-def size_faults(model: Model) -> Iterator[str]:
+def size_faults(file: str, size: int, n_vocab: int) -> Iterator[str]:
     """A tokenizer with other tokens than the model has rows."""
-    size, n_vocab = model.tokenizer.size if model.tokenizer else 0, model.spec.n_vocab
+    said = f"{file} has {size:,} tokens, and the model"
     if size > n_vocab:
-        yield f"tokenizer.json has {size:,} tokens, and the model only {n_vocab:,} rows for them"
+        yield f"{said} only {n_vocab:,} rows for them"
     elif size < FEWER * n_vocab:
-        yield (
-            f"tokenizer.json has {size:,} tokens, and the model {n_vocab:,} rows: more than "
-            "padding explains"
-        )
+        yield f"{said} {n_vocab:,} rows: more than padding explains"
 
 
 def tying_result(found: Opening) -> Result:
@@ -90,4 +95,4 @@ def tying_result(found: Opening) -> Result:
     if found.model is None:
         return impossible("tying", "there is no model")
     tied = "the output is the token table" if found.model.tied else "the output has its own table"
-    return counted("tying", tied, found.faults["tying"])
+    return faultless("tying", tied, found.faults["tying"])

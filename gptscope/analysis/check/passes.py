@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gptscope.analysis.check.result import Result, impossible, many
+from gptscope.analysis.compare import compared
 from gptscope.engine.cache import Cache
 from gptscope.engine.forward import forward
 from gptscope.engine.hook_points import parse
@@ -23,19 +24,11 @@ if TYPE_CHECKING:
 
 ROW_SUM = 1e-5  # rounding of a row's sum: at most eps times the square root of the tokens
 MOVED = 1e-5  # of a value's scale: matrices of other rows may be multiplied in another order
-CACHED = 2e-5  # of the logits' scale: the tolerance of every float32 test of ours
 FEW = 3
 
 
-def pass_results(model: Model, ids: tuple[int, ...]) -> Iterator[Result]:
-    """Finite numbers, rows that sum to 1, no look ahead, and the cache."""
-    made = trace(model, ids)
-    bad = finite_result(made)
-    yield bad
-    if bad.findings:
-        for name in ("rows", "look ahead", "cache"):
-            yield impossible(name, "the pass holds NaN or infinities")
-        return
+def pass_results(model: Model, made: Trace) -> Iterator[Result]:
+    """Of a pass that is finite: rows that sum to 1, no look ahead, and the cache."""
     yield rows_result(made)
     yield ahead_result(model, made)
     yield cache_result(model, made)
@@ -49,9 +42,8 @@ def finite_result(made: Trace) -> Result:
         n = int((~np.isfinite(made[bad[0]])).sum())
         more = f"; {many(len(bad) - 1, 'later value')} as well" if len(bad) > 1 else ""
         faults.append(f"the first value of the pass that is not finite is {bad[0]} ({n:,}){more}")
-    return Result(
-        "pass", f"{many(len(made.names()), 'value')} of a pass", len(bad), 0, tuple(faults)
-    )
+    looked = f"{many(len(made.names()), 'value')} of a pass"
+    return Result("finite pass", looked, len(bad), 0, tuple(faults))
 
 
 def is_fine(name: str, x: NDArray[Any]) -> bool:
@@ -66,8 +58,8 @@ def rows_result(made: Trace) -> Result:
     off = {n: float(np.abs(made[n].sum(-1, dtype=np.float64) - 1).max()) for n in names}
     faults = [f"a row of {name} sums to {1 + by:.6f} or so, not to 1" for name, by in off.items()]
     wrong = [fault for fault, by in zip(faults, off.values(), strict=True) if by > ROW_SUM]
-    looked = f"rows of {many(len(names), 'head')}, how far from 1"
-    return Result("rows", looked, max(off.values()), ROW_SUM, tuple(wrong[:FEW]))
+    looked = f"rows of {many(len(names), 'head')}"
+    return Result("attention rows", looked, max(off.values()), ROW_SUM, tuple(wrong[:FEW]))
 
 
 def ahead_result(model: Model, made: Trace) -> Result:
@@ -107,11 +99,10 @@ def cache_result(model: Model, made: Trace) -> Result:
         return impossible("cache", "positions turn otherwise in a longer text than in a short one")
     cache, ids = Cache(model.spec, model.dtype), np.array(made.ids, np.int64)
     rows = [forward(model, ids[i : i + 1], cache=cache)[0] for i in range(len(ids))]
-    scale = max(1.0, float(np.abs(made["logits"]).max()))
-    off = float(np.abs(np.stack(rows) - made["logits"]).max()) / scale
-    sentence = f"logits differ by {off:.1e} of their scale when keys and values are kept"
+    one = compared("logits", np.stack(rows), made["logits"])
+    sentence = f"logits differ by {one.error:.1e} of their scale when keys and values are kept"
     looked = "logits token by token against all at once"
-    return Result("cache", looked, off, CACHED, (sentence,) * (off > CACHED))
+    return Result("cache", looked, one.error, one.limit, (sentence,) * (not one.agrees))
 
 
 def stretches(model: Model, length: int) -> bool:

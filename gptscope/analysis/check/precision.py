@@ -15,12 +15,15 @@ import numpy as np
 
 from gptscope.analysis.check.result import Result, impossible, many
 from gptscope.engine.forward import forward
+from gptscope.engine.hook_points import BY_KEY
 from gptscope.engine.ids import checked_ids
 from gptscope.engine.trace import trace
 from gptscope.model.blocks import Blocks, outlines
 from gptscope.model.dtypes import widen
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from gptscope.model.weights import Model
@@ -74,9 +77,14 @@ def precision_result(model: Model, ids: tuple[int, ...]) -> tuple[Result, list[N
             f"{first.name} in float32 is off by {first.error:.1e} of its scale, and rounding "
             f"explains {first.limit:.1e}: the first of {many(len(beyond), 'value')}"
         )
-    worst = max(noise, key=lambda one: one.error / one.limit)
-    looked = f"{many(len(noise), 'value')} against float64, in parts of the scale"
+    worst = nearest(noise)
+    looked = f"{many(len(noise), 'value')} against float64, nearest its limit: {worst.name}"
     return Result("float32", looked, worst.error, worst.limit, tuple(faults)), noise
+
+
+def nearest(noise: Sequence[Noise]) -> Noise:
+    """The value whose error is largest beside its own limit."""
+    return max(noise, key=lambda one: one.error / one.limit)
 
 
 def measured(model: Model, ids: tuple[int, ...]) -> list[Noise]:
@@ -92,8 +100,6 @@ def measured(model: Model, ids: tuple[int, ...]) -> list[Noise]:
 
 def named(key: Key) -> str:
     """The name of a value, all heads of a layer as one."""
-    from gptscope.engine.hook_points import BY_KEY  # noqa: PLC0415 - small, and here alone
-
     return BY_KEY[key[0]].name.format(l=key[1], h="*")
 
 

@@ -5,32 +5,44 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from gptscope.analysis.check.checks import CHECKS, from_stage
 
-Verdict = Literal["ok", "found", "not possible"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from gptscope.analysis.check.checks import Check, Stage
+
+Verdict = Literal["ok", "found", "doubtful", "not possible"]
 
 
 @dataclass(frozen=True)
 class Result:
-    """A figure beside its limit, and a sentence for everything that is wrong."""
+    """A figure beside its limit, and a sentence for everything that is wrong or may be."""
 
-    check: str
+    check: str  # a key of CHECKS
     looked_at: str  # or why the check is not possible
-    figure: float | None = None
+    found: float | None = None
     limit: float | None = None
     findings: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
     possible: bool = True
+
+    @property
+    def about(self) -> Check:
+        """What this check looks for."""
+        return CHECKS[self.check]
 
     @property
     def verdict(self) -> Verdict:
         """In a word."""
         if self.findings:
             return "found"
+        if self.doubts:
+            return "doubtful"
         return "ok" if self.possible else "not possible"
 
 
-def counted(check: str, looked_at: str, findings: Iterable[str]) -> Result:
+def faultless(check: str, looked_at: str, findings: Iterable[str]) -> Result:
     """A check of which every fault counts: none is allowed."""
     found = tuple(findings)
     return Result(check, looked_at, len(found), 0, found)
@@ -39,6 +51,11 @@ def counted(check: str, looked_at: str, findings: Iterable[str]) -> Result:
 def impossible(check: str, why: str) -> Result:
     """A check that this model, or this input, does not allow."""
     return Result(check, why, possible=False)
+
+
+def all_impossible(stage: Stage, why: str) -> Iterator[Result]:
+    """Every check that needs what is not there."""
+    return (impossible(name, why) for name in from_stage(stage))
 
 
 def many(n: int, what: str) -> str:

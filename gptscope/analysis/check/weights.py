@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gptscope.analysis.check.result import Result, counted, many
+from gptscope.analysis.check.result import Result, faultless, many
 from gptscope.errors import ModelError
 from gptscope.model.dtypes import widen
 from gptscope.model.finite import is_finite
+from gptscope.model.pieces import numbers
 from gptscope.model.weights import rows
 
 if TYPE_CHECKING:
@@ -32,18 +33,16 @@ DISTINCT = 16  # different numbers that make a tensor more than a constant
 NEGATIVE = 0.25  # share of gains: those of trained models known to us are nearly all positive
 
 
-def weight_results(found: Opening) -> Iterator[Result]:
+def weight_results(found: Opening, checkpoint: Checkpoint) -> Iterator[Result]:
     """NaN and infinities, then tensors that are copies, blank or rounded."""
-    if found.checkpoint is None:
-        return
-    tables = parameters(found.checkpoint, found)
+    tables = parameters(found, checkpoint)
     n = many(len(tables), "tensor")
-    yield counted("finite", f"every number of {n}", not_finite(tables))
+    yield faultless("finite", f"every number of {n}", not_finite(tables))
     samples = {name: sample(table) for name, table in tables.items()}
-    yield counted("copies", f"{n}, block against block", copies(samples))
-    yield counted("blanks", f"{n}, block against block", blanks(tables, samples))
+    yield faultless("same blocks", f"{n}, block against block", copies(samples))
+    yield faultless("all zeros", f"{n}, block against block", blanks(tables, samples))
     full = {name: x for name, x in samples.items() if tables[name].dtype == FLOAT32}
-    yield counted("digits", f"digits of {n}, block against block", rounded(full))
+    yield faultless("rounded", f"digits of {n}, block against block", rounded(full))
 
 
 def model_weight_results(found: Opening, model: Model) -> Iterator[Result]:
@@ -52,7 +51,7 @@ def model_weight_results(found: Opening, model: Model) -> Iterator[Result]:
     yield gains_result(model)
 
 
-def parameters(checkpoint: Checkpoint, found: Opening) -> Tables:
+def parameters(found: Opening, checkpoint: Checkpoint) -> Tables:
     """The tensors with numbers of a pass, by the names in the file."""
     return {
         name: table
@@ -67,19 +66,10 @@ def not_finite(tables: Tables) -> Iterator[str]:
         if is_finite(table):
             continue
         nan = infinite = 0
-        for part in pieces(table):
+        for part in numbers(table, FLOAT32):
             nan, infinite = nan + int(np.isnan(part).sum()), infinite + int(np.isinf(part).sum())
         kinds = [f"{n:,} {what}" for n, what in ((nan, "NaN"), (infinite, "infinite")) if n]
         yield f"{name} holds {' and '.join(kinds)} of {int(np.prod(table.shape)):,} numbers"
-
-
-def pieces(table: Table) -> Iterator[NDArray[Any]]:
-    """All numbers, some rows at a time, widened."""
-    if not table.shape:
-        yield widen(np.asarray(table), FLOAT32)
-        return
-    for start in range(0, table.shape[0], ROWS):
-        yield rows(table, slice(start, start + ROWS), FLOAT32)
 
 
 def sample(table: Table) -> NDArray[Any]:
@@ -129,7 +119,7 @@ def blanks(tables: Tables, samples: Mapping[str, NDArray[Any]]) -> Iterator[str]
 
 def is_blank(table: Table) -> bool:
     """Whether all numbers are 0."""
-    return not any(part.any() for part in pieces(table))
+    return not any(part.any() for part in numbers(table, FLOAT32))
 
 
 def rounded(samples: Mapping[str, NDArray[Any]]) -> Iterator[str]:
@@ -165,7 +155,7 @@ def empty_rows(found: Opening, model: Model) -> Result:
         places = zero_rows(model.position_table)
         if places:
             faults.append(f"row {places[0]} of the position table is all zeros ({len(places)} are)")
-    return counted("empty rows", f"{many(n, 'row')} of tokens and positions", faults)
+    return faultless("empty rows", f"{many(n, 'row')} of tokens and positions", faults)
 
 
 def padding_ids(found: Opening) -> tuple[int, ...]:
@@ -196,5 +186,5 @@ def gains_result(model: Model) -> Result:
         f"{share:.0%} of the gains of the norms are negative, their mean is {mean:.2f}: they may "
         "be stored less 1, as Gemma's are"
     )
-    looked = f"{many(len(gains), 'gain')} of norms, the share below 0"
-    return Result("gains", looked, share, NEGATIVE, (sentence,) * (share > NEGATIVE))
+    looked = f"{many(len(gains), 'gain')} of norms"
+    return Result("norm gains", looked, share, NEGATIVE, (sentence,) * (share > NEGATIVE))

@@ -53,9 +53,9 @@ def command(
 
     gptscope tour --model toy "the cat eats the fish"
 
-    Every card has the step in words, what is different in the paper of 2017 ("Attention is all you
-    need"),
-    the shapes, the formula, a line of Python, and the numbers of this very text.
+    Every card has the step in words, what is different in the paper of 2017
+    ("Attention is all you need"), the shapes, the formula, a line of Python,
+    and the numbers of this very text.
     """
     run = start(source)
     show(view(run, setup(source, run), card), target)
@@ -88,7 +88,7 @@ def sizes(run: Run) -> Facts:
         ("numbers per token (d)", s.d_model),
         ("blocks (L)", s.n_layers),
         ("heads (H)", s.n_heads),
-        *([("heads with own keys (G)", s.n_kv_heads)] if s.n_kv_heads != s.n_heads else []),
+        *([("key-value heads (G)", s.n_kv_heads)] if s.n_kv_heads != s.n_heads else []),
         ("numbers per head (d_h)", s.d_head),
         ("feed-forward width (F)", s.d_ff),
         ("vocabulary (V)", s.n_vocab),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gptscope.commands.mlp import glu, steps
+from gptscope.commands.mlp import glu, table
 from gptscope.commands.tour.card import TOP, Card, Pass
 from gptscope.view import Column, Facts, Table
 
@@ -86,14 +86,9 @@ def activation(name: str) -> str:
 
 def strongest(p: Pass) -> tuple[Facts, Table]:
     """How many units are on at the last token, and the strongest."""
-    import numpy as np
+    from gptscope.analysis.units import are_on
 
-    layer = p.trace.layers[0]
-    after = layer.mlp_act[-1]
-    shown = {name: getattr(layer, key)[-1] for name, key in steps(p.trace, 0).items()}
-    order = np.argsort(-after, kind="stable")[:TOP]
-    on = (Column("units above zero", "count"), int((after > 0).sum()))
-    of = (Column("of", "count"), len(after))
-    rows = [(int(i), *(values[i] for values in shown.values())) for i in order]
-    columns = (Column("unit", "id"), *(Column(name, "signed") for name in shown))
-    return Facts(f"Layer 0, {p.last}", (on, of)), Table("The strongest", columns, rows)
+    on = are_on(p.trace, 0)[-1]
+    counted = "units above zero" if p.model.blocks[0].mlp.gate is None else "gates open"
+    counts = ((Column(counted, "count"), int(on.sum())), (Column("of", "count"), len(on)))
+    return Facts(f"Layer 0, {p.last}", counts), table(p.trace, (0, -1), TOP, "The strongest")

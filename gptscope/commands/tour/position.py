@@ -109,6 +109,8 @@ def of_turns(p: Pass, words: Words) -> Words:
     more = "" if 2 * pairs == d else f" Only the first {2 * pairs} of {d} numbers turn."
     if still:
         more += f" In layer{'s' * (len(still) > 1)} {ranges(still)} nothing turns."
+    if p.spec.pairs == "neighbours":
+        more += " In the file the two lie side by side."
     if turning and turning.factor != 1:
         more += f" Turned lists are longer by {turning.factor:.4g} (Peng et al. 2023)."
     return words._replace(

@@ -46,7 +46,7 @@ PAGE = """\
 </body>
 </html>
 """
-NUMBERS = ("id", "count", "probability", "signed", "length", "number")
+NUMBERS = ("id", "count", "probability", "signed", "length", "number", "error")
 
 
 def render(view: View, screen: Screen) -> str:

@@ -27,13 +27,14 @@ COLUMNS = (
     Column("signed", "signed"),
     Column("length", "length"),
     Column("number", "number"),
+    Column("error", "error"),
 )
 ROWS: tuple[tuple[Any, ...], ...] = (
-    ("words", " Lily", 643, 28_348_416, 0.75, -1.5, 2.25, 0.8),
-    ("odd ones: é ł · ~", "a_b~", 5, 12, 0.2, 0.0042, 0.5, 1e-5),
-    ("next to nothing", "\t", 7, 0, 1e-9, -1e-9, 0.0, 40),
-    ("wrong", "\x1b", 8, 1, math.nan, math.inf, math.nan, math.nan),
-    (None, "", None, None, None, None, None, None),
+    ("words", " Lily", 643, 28_348_416, 0.75, -1.5, 2.25, 0.8, 0.0123),
+    ("odd ones: é ł · ~", "a_b~", 5, 12, 0.2, 0.0042, 0.5, 1e-5, 2e-5),
+    ("next to nothing", "\t", 7, 0, 1e-9, -1e-9, 0.0, 40, 0),
+    ("wrong", "\x1b", 8, 1, math.nan, math.inf, math.nan, math.nan, math.nan),
+    (None, "", None, None, None, None, None, None, None),
 )
 
 
