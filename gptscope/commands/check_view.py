@@ -102,8 +102,9 @@ def noise_rows(noise: Sequence[Noise]) -> list[tuple[Any, ...]]:
     from gptscope.analysis.check.precision import nearest
 
     ends, worst = ("embeddings", ".output", "ln_final.out", "logits"), nearest(noise)
-    shown = [n for n in noise if n.name.endswith(ends) or n.error > n.limit or n is worst]
-    return [(n.name, n.error, n.rounding, n.limit) for n in shown]
+    shown = [(n.name, n) for n in noise if n.name.endswith(ends) or n.error > n.limit]
+    rows = [*shown, ("nearest its limit", worst)]  # which one that is, the row of the check says
+    return [(name, n.error, n.rounding, n.limit) for name, n in rows]
 
 
 def fit_rows(fits: Sequence[Fit]) -> list[tuple[Any, ...]]:

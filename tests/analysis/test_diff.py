@@ -6,6 +6,7 @@ import pytest
 
 from gptscope.analysis import diff
 from gptscope.analysis.diff import divergence, passes, tensor_difference
+from gptscope.model.checkpoint import Checkpoint
 from gptscope.model.pieces import pieces
 from tests.helpers.micro import micro_model, sizes
 
@@ -54,3 +55,10 @@ def test_passes_of_two_models():
     assert other.first.name == "token_embeddings"
     larger = passes(micro_model(), micro_model(sizes(n_layers=3)), (1, 2, 3))
     assert larger.only == ((), ("layers.2.*",))
+
+
+def test_a_config_beside_a_file_that_says_all_of_itself_is_not_read(tmp_path):
+    (tmp_path / "config.json").write_text('{"n_head": 9}', "utf-8")
+    for name, heads in (("m.gguf", 2), ("m.safetensors", 9)):
+        checkpoint = Checkpoint(tmp_path / name, {}, {}, (), {"n_head": 2})
+        assert diff.settings(checkpoint) == {"n_head": heads}
