@@ -72,17 +72,20 @@ def turning(
     dims = int(d_head * part)
     if dims % 2 or not 0 < dims <= d_head:
         raise ModelError(f"{config.source}: {dims} of {d_head} numbers of a head cannot turn")
-    kind = settings.word("rope_type", "type", default="default")
-    rule = RULES.get(kind)
-    if rule is None:
+    return by_pair(config, ruled(Rope(config, settings, dims, base, said_length(config))))
+
+
+def ruled(rope: Rope) -> Turning:
+    """The turning by the rule that the settings name."""
+    source, kind = rope.settings.source, rope.settings.word("rope_type", "type", default="default")
+    if kind not in RULES:
         known = ", ".join(RULES)
-        raise ModelError(f"{settings.source}: the rope_type {kind!r} is not one of: {known}")
+        raise ModelError(f"{source}: the rope_type {kind!r} is not one of: {known}")
     try:
-        turned = rule(Rope(config, settings, dims, base, said_length(config)))
+        return RULES[kind](rope)
     except ZeroDivisionError:
         why = f"with these numbers the rope_type {kind!r} divides by 0"
-        raise ModelError(f"{settings.source}: {why}") from None
-    return by_pair(config, turned)
+        raise ModelError(f"{source}: {why}") from None
 
 
 def by_pair(config: Config, turning: Turning) -> Turning:
