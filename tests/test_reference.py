@@ -15,6 +15,7 @@ import gptscope
 from gptscope.analysis.grammar import split, toy_grammar
 from gptscope.engine.erf import erf
 from gptscope.engine.ops import ACTIVATIONS
+from gptscope.model.shipped import shipped_folders
 from tests.helpers.close import REMADE, assert_close, scale
 
 torch = pytest.importorskip("torch")
@@ -325,6 +326,19 @@ def test_greedy_generation_agrees_with_transformers(tiny, tiny_in_transformers):
     )[0, len(ids) :].tolist()
     assert len(expected) == 40
     assert list(gptscope.generate(tiny, ids, max_new_tokens=40, temperature=0).ids) == expected
+
+
+def test_llama_tiny_is_what_transformers_makes_of_it():
+    folder = shipped_folders()["llama-tiny"]
+    theirs = transformers.LlamaForCausalLM.from_pretrained(folder, attn_implementation="eager")
+    model = gptscope.load("llama-tiny")
+    ids = model.tokenizer.encode("Lily wanted to play with her")
+    with torch.no_grad():
+        expected = theirs.eval()(torch.tensor([ids])).logits[0].numpy()
+    assert_close("logits", gptscope.trace(model, ids).logits, expected)
+    greedy = theirs.generate(torch.tensor([ids]), max_new_tokens=20, do_sample=False)[0]
+    ours = gptscope.generate(model, ids, max_new_tokens=20, temperature=0)
+    assert list(ours.prompt + ours.ids) == greedy.tolist()
 
 
 def steps(dtype):

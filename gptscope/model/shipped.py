@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 EXAMPLES: Mapping[str, str] = {  # shipped model -> a text to look at where none is given
     "tiny": "Lily wanted to play with her",
+    "llama-tiny": "Lily wanted to play with her",
     "toy": "the cat eats the fish and",
     "toy-unmasked": "the cat eats the fish and",
 }
