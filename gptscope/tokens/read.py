@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,7 @@ WITHOUT = "without {}, the model can be given token ids: --ids 643,414,266"
 END_OF_WORD = "</w>"
 GPT2_END = "<|endoftext|>"  # GPT-2's BOS, EOS and unknown token, where nothing else is said
 GPT1_UNKNOWN = "<unk>"
+PARTS = b'"gpt2-byte-bpe"'
 SETTINGS = ("special", "single_word", "lstrip", "rstrip", "normalized")
 SHOWN = 40  # characters of a token in a sentence
 
@@ -70,7 +72,33 @@ def from_json(path: Path, said: Said = Said()) -> Tokenizer:
         ModelError: it cannot be understood.
     """
     with readable(f"{path} is not a tokenizer", WITHOUT.format("that file")):
-        return finished(tokenizers.Tokenizer.from_file(str(path)), said, path)
+        inner = of_parts(path) if has_parts(path) else tokenizers.Tokenizer.from_file(str(path))
+        return finished(inner, said, path)
+
+
+def has_parts(path: Path) -> bool:
+    """Whether this is the form of transformer-visualized: a vocabulary, merges, special tokens."""
+    with path.open("rb") as file:
+        return PARTS in file.read(len(PARTS) + 64)
+
+
+def of_parts(path: Path) -> tokenizers.Tokenizer:
+    """The byte-level BPE of these parts.
+
+    Raises:
+        ValueError: they are not what they should be.
+    """
+    parts = json.loads(path.read_text("utf-8"))
+    special = parts.get("specialTokens", {})
+    merges = [tuple(pair) for pair in parts.get("merges", ())]
+    inner = tokenizers.Tokenizer(models.BPE(vocab=parts.get("vocab"), merges=merges))
+    inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    inner.decoder = decoders.ByteLevel()
+    inner.add_special_tokens(sorted(special, key=special.__getitem__))
+    wrong = next((text for text, i in special.items() if inner.token_to_id(text) != i), None)
+    if wrong is not None:
+        raise ValueError(f"the special token {wrong[:SHOWN]!r} cannot have its id")
+    return inner
 
 
 def from_merges(vocab: Path, merges: Path, said: Said = Said()) -> Tokenizer:

@@ -71,6 +71,37 @@ def test_words_that_end_in_a_mark_are_those_of_gpt1(tmp_path):
 # What the other files say
 
 
+def parts_of(whole, **special):
+    """A tokenizer in the form of transformer-visualized."""
+    said = json.loads(whole.to_str())["model"]
+    merges = [pair if isinstance(pair, list) else pair.split(" ") for pair in said["merges"]]
+    parts = {"vocab": said["vocab"], "merges": merges, "specialTokens": special}
+    return {"type": "gpt2-byte-bpe", **parts}
+
+
+def test_the_form_of_transformer_visualized(tmp_path):
+    whole = byte_level()
+    n = whole.get_vocab_size(with_added_tokens=False)
+    end = {"<|end|>": n}
+    (tmp_path / "tokenizer.json").write_text(json.dumps(parts_of(whole, **end)), "utf-8")
+    tokenizer = load_tokenizer(tmp_path)
+    for text in ("Lily wanted to play", "caf\u00e9\n  \U0001f600", "a<|end|>b"):
+        ids = tokenizer.encode(text)
+        assert tokenizer.decode(ids) == text
+    assert tokenizer.encode("Lily wanted") == whole.encode("Lily wanted").ids
+    assert tokenizer.encode("<|end|>") == [n]
+
+
+@pytest.mark.parametrize(
+    "change", [{"specialTokens": {"<|end|>": 3}}, {"vocab": 3}, {"merges": [["a"]]}, {"merges": 7}]
+)
+def test_a_broken_form_of_transformer_visualized(tmp_path, change):
+    broken = parts_of(byte_level()) | change
+    (tmp_path / "tokenizer.json").write_text(json.dumps(broken), "utf-8")
+    with pytest.raises(ModelError, match="is not a tokenizer that can be read"):
+        load_tokenizer(tmp_path)
+
+
 def bos_and_eos(folder, **more):
     tokenizer = load_tokenizer(folder, **more)
     return tokenizer.bos_id, tokenizer.eos_id
