@@ -126,7 +126,7 @@ def settings(checkpoint: Checkpoint) -> Mapping[str, Any]:
         config = find_config(checkpoint.path.parent, checkpoint)
     except ModelError:
         return {}
-    values = config._values  # noqa: SLF001 - all of them, whatever they mean
+    values = config.values
     return {key: value for key, value in values.items() if key not in IGNORED}
 
 

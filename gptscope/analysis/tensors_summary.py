@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from gptscope.analysis.lengths import lengths
 from gptscope.model.dtypes import widen
+from gptscope.model.pieces import numbers as in_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -78,14 +79,6 @@ def unit(largest: float) -> float:
     return 1.0 if largest < HUGE else 2.0 ** (math.frexp(largest)[1] - 1)
 
 
-def pieces(table: Table) -> Iterator[Array]:
-    """All numbers in float64, some at a time: [n]."""
-    flat = table.reshape(-1) if isinstance(table, np.ndarray) else table
-    step = max(1, AT_ONCE // max(1, math.prod(flat.shape[1:])))
-    for i in range(0, flat.shape[0], step):
-        yield widen(np.asarray(flat[i : i + step]), FLOAT64).reshape(-1)
-
-
 def finite(numbers: Array) -> Array:
     """The numbers without NaN and infinities: [n] -> [m]."""
     good = np.isfinite(numbers)
@@ -117,10 +110,13 @@ def counts(numbers: Array, whole: Moments) -> NDArray[np.int64]:
 
 def summary(tables: Sequence[Table]) -> Summary:
     """The summary of one tensor, or of several as if they were one."""
-    whole = sum((moments(piece) for table in tables for piece in pieces(table)), Moments())
+    whole = sum(
+        (moments(piece) for table in tables for piece in in_pieces(table, FLOAT64, AT_ONCE)),
+        Moments(),
+    )
     found = np.zeros(BINS, np.int64)
     for table in tables:
-        for piece in pieces(table):
+        for piece in in_pieces(table, FLOAT64, AT_ONCE):
             found += counts(piece, whole)
     return Summary(whole, tuple(found.tolist()))
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gptscope.commands.diff_values import value_parts
-from gptscope.commands.session import Run, counted
+from gptscope.commands.session import Run
+from gptscope.model.files import counted
 from gptscope.view import Column, Note, Part, Table, View
 
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from gptscope.commands.diff_values import cut, value_parts
 from gptscope.commands.info_files import as_text
-from gptscope.commands.session import counted, token_text
+from gptscope.commands.session import token_text
+from gptscope.model.files import counted
 from gptscope.view import Column, Facts, Note, Part, Table
 
 if TYPE_CHECKING:

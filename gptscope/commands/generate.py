@@ -11,9 +11,10 @@ import typer
 from gptscope.commands.options import Source, Target, with_options
 from gptscope.commands.output import chosen_format, emit, show, tell
 from gptscope.commands.sampling import Temperature, TopK, TopP
-from gptscope.commands.session import Run, counted, start, timed, token_text
+from gptscope.commands.session import Run, start, timed, token_text
 from gptscope.errors import ModelError
 from gptscope.glyphs import visible
+from gptscope.model.files import counted
 from gptscope.render.fed import fed
 from gptscope.view import Column, Facts, Table, View
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gptscope.commands.session import counted, timed
+from gptscope.commands.session import timed
 from gptscope.errors import UsageError
+from gptscope.model.files import counted
 from gptscope.view import Column, Facts, Grid, Note, Part, Table
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ from gptscope.commands.output import tell
 from gptscope.commands.reading import begun, read_text
 from gptscope.errors import UsageError
 from gptscope.glyphs import visible
+from gptscope.model.files import counted
 from gptscope.tokens import Token, check_unicode
 
 if TYPE_CHECKING:
@@ -127,11 +128,6 @@ def timed(verbose: bool) -> Iterator[Callable[[str], None]]:
     yield done.append
     if verbose and done:
         tell(visible(f"{done[-1]}, {1000 * (time.perf_counter() - begun):.1f} ms"))
-
-
-def counted(n: int, what: str) -> str:
-    """`1 token`, `1,024 tokens`."""
-    return f"{n:,} {what}{'s' * (n != 1)}"
 
 
 def with_example(source: Source) -> Source:

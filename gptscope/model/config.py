@@ -98,20 +98,20 @@ class Config:
 
     def __init__(self, values: dict[str, Any], source: str) -> None:
         """`source` is the name of the file, for messages."""
-        self._values, self.source, self._asked = values, source, set[str]()
+        self.values, self.source, self._asked = values, source, set[str]()
         self._sections: dict[str, Config] = {}
 
     def has(self, key: str) -> bool:
         """Whether the key is there and not null."""
-        return self._values.get(key) is not None
+        return self.values.get(key) is not None
 
     def assume(self, **defaults: Any) -> None:  # noqa: ANN401
         """What a family means where its config leaves a key out; null is not left out."""
-        self._values = defaults | self._values
+        self.values = defaults | self.values
 
     def says(self, key: str, value: object) -> bool:
         """Whether the key has this value."""
-        return bool(self._values.get(key) == value)
+        return bool(self.values.get(key) == value)
 
     def whole(self, *keys: str, default: int | None = None) -> int:
         """A whole number of at least 1, under the first of these keys that is there."""
@@ -139,7 +139,7 @@ class Config:
     def limit(self, key: str) -> float | None:
         """A positive number, or None where it is not said or 0."""
         self.ask(key)
-        return self.number(key) if self._values.get(key) else None
+        return self.number(key) if self.values.get(key) else None
 
     def numbers(self, key: str, n: int) -> tuple[float, ...]:
         """So many positive numbers."""
@@ -151,7 +151,7 @@ class Config:
     def words(self, key: str, n: int) -> tuple[str, ...] | None:
         """So many words, or None where they are not said."""
         self.ask(key)
-        value = self._values.get(key)
+        value = self.values.get(key)
         if value is None:
             return None
         if not isinstance(value, list) or len(value) != n or any(type(w) is not str for w in value):
@@ -161,7 +161,7 @@ class Config:
     def flags(self, key: str, n: int) -> tuple[bool, ...] | None:
         """So many times true or false, also written 1 or 0; None where they are not said."""
         self.ask(key)
-        value = self._values.get(key)
+        value = self.values.get(key)
         if value is None:
             return None
         if not isinstance(value, list) or len(value) != n or any(v not in (0, 1) for v in value):
@@ -213,7 +213,7 @@ class Config:
         Raises:
             ModelError: it names a key that may change the computation.
         """
-        for key, value in self._values.items():
+        for key, value in self.values.items():
             if key not in self._asked | IGNORED and value not in (None, False, {}, []):
                 name, said = short(key), reprlib.repr(value)
                 raise ModelError(
@@ -228,7 +228,7 @@ class Config:
 
     def _first(self, keys: tuple[str, ...], default: Any) -> Any:  # noqa: ANN401
         self._asked.update(keys)
-        found = (self._values[key] for key in keys if self.has(key))
+        found = (self.values[key] for key in keys if self.has(key))
         value = next(found, default)
         if value is None:
             raise ModelError(f"{self.source} does not say {keys[0]}")

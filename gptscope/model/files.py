@@ -94,6 +94,11 @@ def refuse_pointer(path: Path) -> None:
         )
 
 
+def counted(n: int, what: str) -> str:
+    """`1 token`, `1,024 tokens`."""
+    return f"{n:,} {what}{'s' * (n != 1)}"
+
+
 def short(text: str) -> str:
     """A name or a value as a sentence can hold it."""
     return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from gptscope.errors import ModelError
 from gptscope.model.dtypes import DTYPES
-from gptscope.model.files import LONGEST_JSON, reason, refuse_pointer, short, size_of
+from gptscope.model.files import LONGEST_JSON, counted, reason, refuse_pointer, short, size_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -167,15 +167,10 @@ def entry_of(path: Path, name: str, value: Any, first: int) -> Entry:  # noqa: A
         )
     taken, given = math.prod(shape) * dtype.itemsize, place[1] - place[0]
     if taken != given:
-        needed = counted(taken) if taken < LARGEST else "too many bytes for any file"
+        needed = counted(taken, "byte") if taken < LARGEST else "too many bytes for any file"
         sizes = f"takes {needed} as {kind} {shape}, and its data_offsets give it {given:,}"
         raise ModelError(f"{where} {sizes}")
     return Entry(dtype, tuple(shape), first + place[0], first + place[1])
-
-
-def counted(n: int) -> str:
-    """So many bytes."""
-    return f"{n:,} byte{'s' * (n != 1)}"
 
 
 def is_counts(values: Any) -> TypeGuard[list[int]]:  # noqa: ANN401
@@ -194,13 +189,13 @@ def check_places(path: Path, entries: Mapping[str, Entry], first: int, size: int
         if entry.begin < reached:
             raise unreadable(path, f"the tensors {short(before)} and {short(name)} overlap")
         if entry.begin > reached:
-            gap = f"{counted(entry.begin - reached)} before the tensor {short(name)}"
-            raise unreadable(path, f"{gap} belong to no tensor")
+            gap = counted(entry.begin - reached, "byte")
+            raise unreadable(path, f"{gap} before the tensor {short(name)} belong to no tensor")
         before, reached = name, entry.end
     if reached > size:
-        why = (
-            f"the tensor {short(before)} ends {counted(reached - size)} behind the end of the file"
-        )
+        over = counted(reached - size, "byte")
+        why = f"the tensor {short(before)} ends {over} behind the end of the file"
         raise unreadable(path, f"{why}, which may have been cut short")
     if reached < size:
-        raise unreadable(path, f"{counted(size - reached)} at its end belong to no tensor")
+        left = counted(size - reached, "byte")
+        raise unreadable(path, f"{left} at its end belong to no tensor")

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gptscope.analysis.check.result import Result, impossible, many
+from gptscope.analysis.check.result import Result, impossible
 from gptscope.analysis.compare import OF_THE_SCALE, Compared, alone, compared, first_apart
 from gptscope.engine.trace import trace
 from gptscope.errors import ModelError, UsageError
 from gptscope.model.checkpoint import open_safetensors
 from gptscope.model.dtypes import BF16, widen
+from gptscope.model.files import counted
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -102,7 +103,7 @@ def against_result(found: Against) -> Result:
     """The first value that differs from its saved twin."""
     if not found.values:
         return impossible("against", "the saved trace and the pass share no name")
-    looked, first = many(len(found.values), "value"), first_apart(found.values)
+    looked, first = counted(len(found.values), "value"), first_apart(found.values)
     if first is None:
         worst = max(found.values, key=lambda one: one.error / one.limit)
         looked += f", nearest its limit: {worst.name}"
@@ -110,6 +111,6 @@ def against_result(found: Against) -> Result:
     beyond = sum(not one.agrees for one in found.values)
     off = f"is off by {first.error:.2g} of its scale, and rounding explains {first.limit:.0e}"
     why = f"has {first.wrong}" if first.wrong else off
-    sentence = f"{first.name} {why}: the first of {many(beyond, 'value')} that differ"
+    sentence = f"{first.name} {why}: the first of {counted(beyond, 'value')} that differ"
     looked += f", the first that differs: {first.name}"
     return Result("against", looked, first.error, first.limit, (sentence,))

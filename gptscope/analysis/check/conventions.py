@@ -7,8 +7,8 @@ from itertools import combinations, pairwise
 from typing import TYPE_CHECKING
 
 from gptscope.analysis.check import attention, changes
-from gptscope.analysis.check.result import many
 from gptscope.engine.ops import ACTIVATIONS
+from gptscope.model.files import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -48,7 +48,10 @@ def settings(model: Model) -> Iterator[tuple[str, Model]]:
     numbers: list[tuple[str, Model | None]] = [
         *((f"positions counted from {n}", changes.shifted(model, n)) for n in SHIFTS),
         *((f"a rotary base of {n:,.0f}", attention.with_base(model, n)) for n in BASES),
-        *((many(int(s.n_heads * n), "head"), attention.with_heads(model, n)) for n in HEAD_FACTORS),
+        *(
+            (counted(int(s.n_heads * n), "head"), attention.with_heads(model, n))
+            for n in HEAD_FACTORS
+        ),
     ]
     yield from ((words, made) for words, made in numbers if made is not None)
 

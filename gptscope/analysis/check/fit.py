@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gptscope.analysis.check.conventions import conventions
-from gptscope.analysis.check.result import Result, many
+from gptscope.analysis.check.result import Result
 from gptscope.engine.forward import forward
 from gptscope.engine.ids import checked_ids
+from gptscope.model.files import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,7 +63,7 @@ def text_result(model: Model, ids: tuple[int, ...]) -> Result:
     loss, n_vocab = float(losses(model, ids).mean()), model.spec.n_vocab
     even = math.log(n_vocab)
     share = loss / even if even else 1.0
-    looked = f"loss on {many(len(ids), 'token')} = {share:.2f} of ln V; {LIMIT}"
+    looked = f"loss on {counted(len(ids), 'token')} = {share:.2f} of ln V; {LIMIT}"
     sentence = (
         f"the text costs {loss:.2f} nats per token = {share:.2f} of ln V, and ln {n_vocab:,} = "
         f"{even:.2f} is what a model that knows nothing pays"
@@ -86,7 +87,7 @@ def others_result(fits: list[Fit], own: float, n_vocab: int) -> Result:
     """Whether another convention is clearly better; the best is the cause if it mends most."""
     better = [fit for fit in fits if fit.clearly_better]
     sentences = (verdict(better, own, n_vocab),) if better else ()
-    looked = f"{many(len(fits), 'other convention')}, the best gain"
+    looked = f"{counted(len(fits), 'other convention')}, the best gain"
     gain = fits[0].gain if fits else None
     limit = max(CLEARLY, ERRORS * fits[0].error) if fits else None
     return Result("conventions", looked, gain, limit, sentences)
@@ -96,13 +97,15 @@ def verdict(better: list[Fit], own: float, n_vocab: int) -> str:
     """The cause, or that there is none among those that are clearly better."""
     best, more = better[0], len(better) - 1
     if best.mends(n_vocab):
-        others = f"; {many(more, 'other')} {'are' if more > 1 else 'is'} better too" if more else ""
+        others = (
+            f"; {counted(more, 'other')} {'are' if more > 1 else 'is'} better too" if more else ""
+        )
         return (
             f"the text would fit better with {best.words}: {best.loss:.2f} nats per token, and not "
             f"{own:.2f}{others}"
         )
     fit = "fits" if not more else "fit"
     return (
-        f"{many(more + 1, 'other convention')} {fit} better than {own:.2f} nats per token, the "
+        f"{counted(more + 1, 'other convention')} {fit} better than {own:.2f} nats per token, the "
         f"best ({best.words}) at {best.loss:.2f}: none mends it, so the cause is another"
     )

@@ -22,13 +22,13 @@ class LenientConfig(Config):
 
     def __init__(self, config: Config, changes: Mapping[str, Any]) -> None:
         """The same settings with some of them changed."""
-        values = {**config._values, **changes}  # noqa: SLF001 - a config of its own kind
+        values = {**config.values, **changes}
         super().__init__(values, config.source)
         self.faults: list[str] = []
 
     def finish(self) -> None:
         """Every key that is not understood is noted."""
-        for key, value in self._values.items():
+        for key, value in self.values.items():
             single = Config({key: value}, self.source)
             single.ask(*self._asked)
             self._note(single)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gptscope.analysis.check.result import Result, faultless, impossible, many
+from gptscope.analysis.check.result import Result, faultless, impossible
 from gptscope.errors import ModelError
+from gptscope.model.files import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,7 +21,7 @@ FEWER = 0.9  # of the vocabulary: padding takes less, in all models known to us
 def part_results(found: Opening) -> Iterator[Result]:
     """Every check of what stands in the files, in the order in which a model is opened."""
     files = found.checkpoint.files if found.checkpoint else ()
-    said = f"{many(len(files), 'file')} of weights, header and size" if files else "the weights"
+    said = f"{counted(len(files), 'file')} of weights, header and size" if files else "the weights"
     yield faultless("files", said, found.faults["files"])
     yield config_result(found)
     yield from tensor_results(found)
@@ -45,7 +46,7 @@ def tensor_results(found: Opening) -> Iterator[Result]:
         yield impossible("tensors", why)
         yield impossible("shapes", why)
         return
-    n = many(len(found.checkpoint.arrays), "tensor")
+    n = counted(len(found.checkpoint.arrays), "tensor")
     yield faultless("tensors", f"{n}, none missing, none left over", found.faults["tensors"])
     yield faultless("shapes", f"{n} against the sizes of the config", found.faults["shapes"])
 
@@ -59,11 +60,10 @@ def tokenizer_result(found: Opening) -> Result:
     n_vocab, tokenizer = found.model.spec.n_vocab, found.model.tokenizer
     if found.config is not None:
         faults += special_faults(found.config, n_vocab)
-    looked = f"special ids; no tokenizer, {many(n_vocab, 'row')} of tokens"
+    looked = f"special ids; no tokenizer, {counted(n_vocab, 'row')} of tokens"
     if tokenizer is not None:
-        looked = (
-            f"special ids; {many(tokenizer.size, 'token')}, {many(n_vocab, 'row')} of the table"
-        )
+        tokens, rows = counted(tokenizer.size, "token"), counted(n_vocab, "row")
+        looked = f"special ids; {tokens}, {rows} of the table"
         faults += size_faults(tokenizer.file, tokenizer.size, n_vocab)
     return faultless("tokenizer", looked, faults)
 

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gptscope.analysis.check.result import Result, impossible, many
+from gptscope.analysis.check.result import Result, impossible
 from gptscope.analysis.compare import compared
 from gptscope.engine.cache import Cache
 from gptscope.engine.forward import forward
 from gptscope.engine.hook_points import parse
 from gptscope.engine.trace import trace
 from gptscope.model.blocks import outlines
+from gptscope.model.files import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,9 +41,9 @@ def finite_result(made: Trace) -> Result:
     faults = []
     if bad:
         n = int((~np.isfinite(made[bad[0]])).sum())
-        more = f"; {many(len(bad) - 1, 'later value')} as well" if len(bad) > 1 else ""
+        more = f"; {counted(len(bad) - 1, 'later value')} as well" if len(bad) > 1 else ""
         faults.append(f"the first value of the pass that is not finite is {bad[0]} ({n:,}){more}")
-    looked = f"{many(len(made.names()), 'value')} of a pass"
+    looked = f"{counted(len(made.names()), 'value')} of a pass"
     return Result("finite pass", looked, len(bad), 0, tuple(faults))
 
 
@@ -58,7 +59,7 @@ def rows_result(made: Trace) -> Result:
     off = {n: float(np.abs(made[n].sum(-1, dtype=np.float64) - 1).max()) for n in names}
     faults = [f"a row of {name} sums to {1 + by:.6f} or so, not to 1" for name, by in off.items()]
     wrong = [fault for fault, by in zip(faults, off.values(), strict=True) if by > ROW_SUM]
-    looked = f"rows of {many(len(names), 'head')}"
+    looked = f"rows of {counted(len(names), 'head')}"
     return Result("attention rows", looked, max(off.values()), ROW_SUM, tuple(wrong[:FEW]))
 
 

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from gptscope.analysis.check.result import Result, impossible, many
+from gptscope.analysis.check.result import Result, impossible
 from gptscope.engine.forward import forward
 from gptscope.engine.hook_points import BY_KEY
 from gptscope.engine.ids import checked_ids
 from gptscope.engine.trace import trace
 from gptscope.model.blocks import Blocks, outlines
 from gptscope.model.dtypes import widen
+from gptscope.model.files import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -75,10 +76,10 @@ def precision_result(model: Model, ids: tuple[int, ...]) -> tuple[Result, list[N
         first = beyond[0]
         faults.append(
             f"{first.name} in float32 is off by {first.error:.1e} of its scale, and rounding "
-            f"explains {first.limit:.1e}: the first of {many(len(beyond), 'value')}"
+            f"explains {first.limit:.1e}: the first of {counted(len(beyond), 'value')}"
         )
     worst = nearest(noise)
-    looked = f"{many(len(noise), 'value')} against float64, nearest its limit: {worst.name}"
+    looked = f"{counted(len(noise), 'value')} against float64, nearest its limit: {worst.name}"
     return Result("float32", looked, worst.error, worst.limit, tuple(faults)), noise
 
 

@@ -56,8 +56,3 @@ def impossible(check: str, why: str) -> Result:
 def all_impossible(stage: Stage, why: str) -> Iterator[Result]:
     """Every check that needs what is not there."""
     return (impossible(name, why) for name in from_stage(stage))
-
-
-def many(n: int, what: str) -> str:
-    """`1 tensor`, `1,024 tensors`."""
-    return f"{n:,} {what}{'s' * (n != 1)}"

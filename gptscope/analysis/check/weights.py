@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gptscope.analysis.check.result import Result, faultless, many
+from gptscope.analysis.check.result import Result, faultless
 from gptscope.errors import ModelError
 from gptscope.model.dtypes import widen
+from gptscope.model.files import counted
 from gptscope.model.finite import is_finite
 from gptscope.model.pieces import numbers
 from gptscope.model.weights import rows
@@ -36,7 +37,7 @@ NEGATIVE = 0.25  # share of gains: those of trained models known to us are nearl
 def weight_results(found: Opening, checkpoint: Checkpoint) -> Iterator[Result]:
     """NaN and infinities, then tensors that are copies, blank or rounded."""
     tables = parameters(found, checkpoint)
-    n = many(len(tables), "tensor")
+    n = counted(len(tables), "tensor")
     yield faultless("finite", f"every number of {n}", not_finite(tables))
     samples = {name: sample(table) for name, table in tables.items()}
     yield faultless("same blocks", f"{n}, block against block", copies(samples))
@@ -155,7 +156,7 @@ def empty_rows(found: Opening, model: Model) -> Result:
         places = zero_rows(model.position_table)
         if places:
             faults.append(f"row {places[0]} of the position table is all zeros ({len(places)} are)")
-    return faultless("empty rows", f"{many(n, 'row')} of tokens and positions", faults)
+    return faultless("empty rows", f"{counted(n, 'row')} of tokens and positions", faults)
 
 
 def padding_ids(found: Opening) -> tuple[int, ...]:
@@ -186,5 +187,5 @@ def gains_result(model: Model) -> Result:
         f"{share:.0%} of the gains of the norms are negative, their mean is {mean:.2f}: they may "
         "be stored less 1, as Gemma's are"
     )
-    looked = f"{many(len(gains), 'gain')} of norms"
+    looked = f"{counted(len(gains), 'gain')} of norms"
     return Result("norm gains", looked, share, NEGATIVE, (sentence,) * (share > NEGATIVE))
