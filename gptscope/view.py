@@ -21,6 +21,7 @@ Kind = Literal[
     "length",  # a real number from zero up: norm of a vector, standard deviation
     "number",  # a setting
     "error",  # how far off: three digits; one where it is next to nothing, and known no better
+    "contribution",  # a signed part of a sum: a bar to either side shows how large
     "vector",  # a list of signed numbers, [n]
 ]
 
@@ -56,6 +57,7 @@ class Grid:
     hidden: NDArray[np.bool_] | None = None  # cells where nothing is to be seen
     row_positions: tuple[int, ...] | None = None  # of tokens, where they are not 0, 1, 2, ...
     column_positions: tuple[int, ...] | None = None
+    tokens: tuple[tuple[str, ...], ...] | None = None  # one in every cell, above its number
 
     @property
     def at_rows(self) -> Sequence[int]:
@@ -74,6 +76,15 @@ class Grid:
         pairs = zip(self.values, self.hidden, strict=True)
         return [[None if h else v for v, h in zip(*pair, strict=True)] for pair in pairs]
 
+    def cell_tokens(self) -> list[list[str | None]] | None:
+        """The tokens row by row; None where nothing is to be seen, and where no cell has one."""
+        if self.tokens is None:
+            return None
+        if self.hidden is None:
+            return [list(row) for row in self.tokens]
+        pairs = zip(self.tokens, self.hidden, strict=True)
+        return [[None if h else t for t, h in zip(*pair, strict=True)] for pair in pairs]
+
 
 @dataclass(frozen=True, eq=False)
 class Sheet:
@@ -82,6 +93,16 @@ class Sheet:
     title: str
     grids: tuple[Grid, ...]
     columns: int
+
+
+@dataclass(frozen=True, eq=False)
+class Passage:
+    """A running text, each token on the colour of its number; None where it has none."""
+
+    title: str
+    tokens: tuple[str, ...]
+    values: Sequence[float | None]  # as many
+    kind: Kind = "length"
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +120,7 @@ class Note:
     text: str
 
 
-Part = Table | Grid | Sheet | Facts | Note
+Part = Table | Grid | Sheet | Passage | Facts | Note
 
 
 @dataclass(frozen=True, eq=False)

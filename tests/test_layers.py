@@ -13,7 +13,7 @@ INSIDE = {
     "view": "",
     "tokens": "errors",
     "model": "errors tokens",
-    "engine": "errors model.spec model.weights model.blocks model.dtypes model.memory",
+    "engine": "errors model.spec model.weights model.blocks model.dtypes model.memory model.arrays",
     "analysis": "errors model engine",
     "render": "view glyphs __version__",
     "commands": "errors glyphs tokens view model engine analysis render __version__",

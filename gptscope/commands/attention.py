@@ -20,7 +20,7 @@ from gptscope.commands.attention_look import (
 )
 from gptscope.commands.attention_notes import notes
 from gptscope.commands.attention_parts import added, numbers, row, sheet, top_in_rows, top_in_words
-from gptscope.commands.options import Head, Source, Target, TokenAt, with_options
+from gptscope.commands.options import Head, Pass, Target, TokenAt, with_options
 from gptscope.commands.output import chosen_format, show
 from gptscope.commands.places import places
 from gptscope.commands.session import start
@@ -66,7 +66,7 @@ APART: Mapping[tuple[str, str], str] = {
 
 @with_options
 def command(
-    source: Source,
+    source: Pass,
     target: Target,
     layer: Annotated[
         int | None,

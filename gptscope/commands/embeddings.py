@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gptscope.commands.options import Source, Target, TokenAt, with_options
+from gptscope.commands.options import Pass, Target, TokenAt, with_options
 from gptscope.commands.output import show
 from gptscope.commands.places import places
 from gptscope.commands.session import Run, start
@@ -25,7 +25,7 @@ FIRST = 16  # numbers shown where no --dims is given
 
 @with_options
 def command(
-    source: Source,
+    source: Pass,
     target: Target,
     token: TokenAt = None,
     dims: Annotated[

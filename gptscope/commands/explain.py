@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gptscope.commands.completion import addresses
-from gptscope.commands.options import Source, Target, Top, with_options
+from gptscope.commands.options import Pass, Target, Top, with_options
 from gptscope.commands.output import show
 from gptscope.commands.sampling import Temperature, TopK, TopP
 from gptscope.commands.session import Run, start
@@ -38,7 +38,7 @@ GATED = "hidden units after their gates: the activated gate times the unit"
 
 @with_options
 def command(
-    source: Source,
+    source: Pass,
     target: Target,
     address: Annotated[
         str | None,

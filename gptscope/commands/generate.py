@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gptscope.commands.options import Source, Target, with_options
+from gptscope.commands.options import Pass, Target, with_options
 from gptscope.commands.output import chosen_format, emit, show, tell
 from gptscope.commands.sampling import Temperature, TopK, TopP
 from gptscope.commands.session import Run, start, timed, token_text
@@ -31,7 +31,7 @@ WHY = {
 
 @with_options
 def command(
-    source: Source,
+    source: Pass,
     target: Target,
     max_new_tokens: Annotated[int, typer.Option("--max-new-tokens", "-n", help="How many.")] = 100,
     temperature: Temperature = 0.8,
@@ -57,7 +57,7 @@ def command(
     run = replace(
         run, ids=prompt_ids(run.model, run.ids), prepended=run.prepended or int(not run.ids)
     )
-    drawn = draws(run.model, run.ids, max_new_tokens, how, seed)
+    drawn = draws(run.model, run.ids, max_new_tokens, how, seed, run.edits)
     if steps or target.output or chosen_format(target) != "table":
         with timed(run.verbose) as say:
             made = list(drawn)
@@ -81,6 +81,8 @@ def stream(drawn: Iterator[Draw], run: Run) -> int:
     own = run.ids[run.prepended :]
     decoder, stopped, n = Decoder(tokenizer), None, 0
     tell(fed(run.about["model"], run.about["input"]))
+    if run.edits:
+        tell(visible(f"changed: {', '.join(run.edits.texts)}"))
     emit(visible("".join(map(decoder.feed, own)), keep="\n"))
     try:
         for n, draw in enumerate(drawn, 1):  # noqa: B007 - counted for whoever called

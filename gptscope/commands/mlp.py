@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gptscope.commands.options import Layer, Source, Target, TokenAt, Top, with_options
+from gptscope.commands.options import Layer, Pass, Target, TokenAt, Top, with_options
 from gptscope.commands.output import show
 from gptscope.commands.session import Run, start
 from gptscope.errors import check_index
@@ -39,7 +39,7 @@ GLU = {  # by the gate's activation
 
 @with_options
 def command(
-    source: Source, target: Target, layer: Layer = 0, token: TokenAt = None, top: Top = 8
+    source: Pass, target: Target, layer: Layer = 0, token: TokenAt = None, top: Top = 8
 ) -> None:
     """The hidden units of a feed-forward layer: how many are on, and which most.
 

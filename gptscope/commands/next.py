@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gptscope.commands.options import Source, Target, Top, with_options
+from gptscope.commands.options import Pass, Target, Top, with_options
 from gptscope.commands.output import show
 from gptscope.commands.sampling import Temperature, TopK, TopP
 from gptscope.commands.session import Run, start, token_text
@@ -30,7 +30,7 @@ COLUMNS = (
 
 @with_options
 def command(
-    source: Source,
+    source: Pass,
     target: Target,
     at: Annotated[
         str, typer.Option("--at", help="After which token: from 0, -1 is the last; or all.")
@@ -116,7 +116,7 @@ def the_rest(plain: Any, drawn: Any, order: list[int]) -> Facts:  # noqa: ANN401
 
 def every_position(logits: Any, run: Run, how: Sampling) -> Table:  # noqa: ANN401
     """For each token: the best guess for the next one, and how the one that came was rated."""
-    from gptscope.engine.sampling import Sampling, distribution
+    from gptscope.engine.sampling import Sampling, distribution, rank
 
     name = "probability" if how == Sampling() else DRAWN
     columns = (
@@ -136,12 +136,6 @@ def every_position(logits: Any, run: Run, how: Sampling) -> Table:  # noqa: ANN4
         seen = (None,) * 3 if came is None else (run.labels[i + 1], p[came], rank(row, came))
         rows.append((i, run.labels[i], token_text(run.model, best), p[best], *seen))
     return Table(f"After every token {told(how)}".strip(), columns, rows)
-
-
-def rank(logits: Any, token_id: int) -> int:  # noqa: ANN401
-    """1 for the likeliest; among equals the lower id comes first."""
-    above = (logits > logits[token_id]).sum()
-    return int(above + (logits[:token_id] == logits[token_id]).sum()) + 1
 
 
 def told(how: Sampling) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gptscope.commands.options import Source, Target, TokenAt, with_options
+from gptscope.commands.options import Pass, Target, TokenAt, with_options
 from gptscope.commands.output import show
 from gptscope.commands.session import Run, start
 from gptscope.errors import check_index
@@ -33,7 +33,7 @@ WIRED = {  # by keys of engine.forward.WIRINGS
 
 @with_options
 def command(
-    source: Source,
+    source: Pass,
     target: Target,
     layer: Annotated[
         int | None, typer.Option("--layer", "-l", help="One block only, from 0.")

@@ -1,6 +1,7 @@
 """Options that several commands share, each declared once.
 
-A command takes a `Source` or a `Target`; `with_options` puts their fields on the command line.
+A command takes a `Source`, a `Pass` or a `Target`; `with_options` puts their fields on the
+command line.
 """
 
 import inspect
@@ -60,6 +61,21 @@ class Source:
         "float32"
     )
     verbose: Verbose = False
+
+
+@dataclass(frozen=True)
+class Pass(Source):
+    """What is fed to which model, and what is changed while it runs."""
+
+    edit: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--edit",
+            "-e",
+            help="Change a value while the model runs: layers.2.heads.1.out=zero; repeatable.",
+            show_default=False,
+        ),
+    ] = None
 
 
 class Theme(StrEnum):
@@ -122,10 +138,23 @@ Head = Annotated[
 TokenAt = Annotated[
     int | None, typer.Option("--token", "-t", help="Which token, from 0; -1 is the last.")
 ]
+At = Annotated[int, typer.Option("--at", help="After which token: from 0, -1 is the last.")]
+Answer = Annotated[
+    str | None,
+    typer.Option(
+        "--answer", "-a", help='A token that could come next, as " girl".', show_default=False
+    ),
+]
+Against = Annotated[
+    str | None,
+    typer.Option(
+        "--against", help="A second one: the difference of the two is told.", show_default=False
+    ),
+]
 Top = Annotated[int, typer.Option("--top", min=1, help="How many to show.")]
 
 
-GROUPS: tuple[type, ...] = (Source, Target)
+GROUPS: tuple[type, ...] = (Source, Pass, Target)
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:

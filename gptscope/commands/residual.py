@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gptscope.commands.options import Source, Target, with_options
+from gptscope.commands.options import Pass, Target, with_options
 from gptscope.commands.output import show
 from gptscope.commands.session import Run, start
 from gptscope.glyphs import token_glyphs
@@ -17,7 +17,7 @@ USUAL = ("pre_norm", "post_norm")  # keys of engine.forward.WIRINGS
 
 
 @with_options
-def command(source: Source, target: Target) -> None:
+def command(source: Pass, target: Target) -> None:
     """How long each token's list is after every step, and what was added.
 
     gptscope residual "Lily wanted to play with her"

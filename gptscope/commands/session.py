@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from gptscope.commands.notices import as_trained, tell_change
 from gptscope.commands.output import tell
-from gptscope.commands.reading import begun, read_text
+from gptscope.commands.reading import LONGEST, begun, read_text, tokenised
 from gptscope.errors import UsageError
 from gptscope.glyphs import visible
 from gptscope.model.files import counted
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from gptscope.commands.options import Source
+    from gptscope.engine.edits import Edits
+    from gptscope.engine.step import Hook
     from gptscope.engine.trace import Trace
     from gptscope.model.weights import Model
 
@@ -33,11 +35,13 @@ class Run:
     prepended: int = 0  # tokens that stand before the text
     appended: int = 0  # and after it
     verbose: bool = False
+    edits: Edits | None = None  # what is changed while the model runs
 
     @property
     def labels(self) -> tuple[str, ...]:
         """The text of each token, or its id where there is no tokenizer."""
-        return tuple(token_text(self.model, i) for i in self.ids)
+        words = {i: token_text(self.model, i) for i in set(self.ids)}
+        return tuple(words[i] for i in self.ids)
 
     @property
     def tokens(self) -> list[Token]:
@@ -55,7 +59,7 @@ class Run:
         n_layers = self.model.spec.n_layers
         with timed(self.verbose) as say, progress(n_layers, "blocks") as tick:
             model = replace(self.model, blocks=Counted(self.model.blocks, lambda: tick(1)))
-            made = trace(model, self.ids, keep or None)
+            made = trace(model, self.ids, keep or None, self.edits or ())
             kept = counted(len(made.names()), "value")
             say(f"ran {n_layers} blocks in {self.model.dtype}: {kept} kept")
         return made
@@ -71,10 +75,17 @@ class Run:
             "prepended": self.prepended,
             "appended": self.appended,
         }
-        return {"model": about_model(self.model), "input": given}
+        edits = self.edits.texts if self.edits else ()
+        return {"model": about_model(self.model), "input": given, "edits": edits}
+
+    def hook(self) -> Hook:
+        """What changes the values of a pass over these tokens, where there are edits."""
+        from gptscope.engine.step import untouched
+
+        return self.edits.hook(len(self.ids), untouched) if self.edits else untouched
 
 
-def start(source: Source, *, may_be_empty: bool = False) -> Run:
+def start(source: Source, *, may_be_empty: bool = False, longest: int = LONGEST) -> Run:
     """Load the model and turn the text, or the ids, into tokens.
 
     Raises:
@@ -87,9 +98,27 @@ def start(source: Source, *, may_be_empty: bool = False) -> Run:
         source = with_example(source)
     model = opened(source.model, source.dtype, verbose=source.verbose)
     with timed(source.verbose) as say:
-        run = fed(model, source, may_be_empty=may_be_empty)
+        run = fed(model, source, may_be_empty=may_be_empty, longest=longest)
         say(f"read the input: {counted(len(run.ids), 'token')}")
-    return replace(run, verbose=source.verbose)
+    return replace(run, verbose=source.verbose, edits=asked_edits(model, source))
+
+
+def asked_edits(model: Model, source: Source) -> Edits | None:
+    """What --edit asks for, read; another text is read as the text itself is.
+
+    Raises:
+        UsageError: it cannot be read, or names what this model does not have.
+    """
+    texts = getattr(source, "edit", None)
+    if not texts:
+        return None
+    from gptscope.engine.edits import Edits
+
+    def encode(text: str) -> tuple[int, ...]:
+        check_unicode(text)
+        return encoded(model, as_trained(text, model, source.model), bos=source.bos).ids
+
+    return Edits(model, texts, encode)
 
 
 def opened(name: str, dtype: str = "float32", *, verbose: bool) -> Model:
@@ -102,7 +131,7 @@ def opened(name: str, dtype: str = "float32", *, verbose: bool) -> Model:
     return model
 
 
-def fed(model: Model, source: Source, *, may_be_empty: bool) -> Run:
+def fed(model: Model, source: Source, *, may_be_empty: bool, longest: int = LONGEST) -> Run:
     """The ids that were given, or the text as tokens.
 
     Raises:
@@ -111,7 +140,7 @@ def fed(model: Model, source: Source, *, may_be_empty: bool) -> Run:
     if source.ids is not None:
         ids, prepended = begun(model, parse_ids(source.ids, model), bos=source.bos)
         return Run(model, ids, None, prepended)
-    text = read_text(source)
+    text = read_text(source, longest)
     if not text and may_be_empty:
         ids, prepended = begun(model, (), bos=source.bos)
         return Run(model, ids, None, prepended)
@@ -156,7 +185,7 @@ def encoded(model: Model, text: str, *, bos: bool | None = None) -> Run:
             f"{model.no_tokenizer}, so it cannot read a text",
             hint="give token ids: --ids 643,414,266",
         )
-    made = model.tokenizer.encoded(text, bos=bos)
+    made = tokenised(model.tokenizer, text, bos=bos)
     tell_change(model.tokenizer, text, made.own)
     if model.tokenizer.size > model.spec.n_vocab:
         tell(

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from gptscope import __version__
 from gptscope.commands import completion
-from gptscope.commands.options import Source, Target, with_options
+from gptscope.commands.options import Pass, Target, with_options
 from gptscope.commands.output import chosen_format, emit, refuse_terminal, show, tell, write
 from gptscope.commands.session import Run, start
 from gptscope.errors import UsageError
@@ -44,7 +43,7 @@ DTYPES = {"float32": "F32", "float64": "F64", "int64": "I64"}  # what safetensor
 
 @with_options
 def command(
-    source: Source,
+    source: Pass,
     target: Target,
     keep: Annotated[
         list[str] | None,
@@ -81,23 +80,18 @@ def kept(trace: Trace, entries: list[str]) -> Arrays:
         UsageError: this model has none of them.
     """
     from gptscope.engine.hook_points import parse
-    from gptscope.engine.keep import places
+    from gptscope.engine.names import named
 
-    wanted: set[tuple[str, int | None, int | None]] = set()
-    for entry in entries:
-        heads = re.findall(r"\bheads\.(\d+)\b", entry)
-        head = int(heads[0]) if heads else None
-        found = places(entry, trace.spec.n_layers, trace.spec.n_heads)
-        wanted |= {(key, layer, head) for key, layer in found}
+    sizes = trace.spec.n_layers, trace.spec.n_heads
+    found = [one for entry in entries for one in named(entry, *sizes)]
+    wanted = {(one.point.key, one.layer, h) for one in found for h in one.heads or (None,)}
     values = {}
     for name in trace.names():
         at = parse(name)
-        place = at.point.key, at.layer
-        if not entries or (*place, None) in wanted or (*place, at.head) in wanted:
+        if not entries or (at.point.key, at.layer, at.head) in wanted:
             values[name] = trace[name]
     if not values:
-        key, layer, _ = next(iter(wanted))
-        why = trace.lacks.get((key, layer))
+        why = trace.lacks.get((found[0].point.key, found[0].layer))
         raise UsageError(f"this model has no value called {', '.join(entries)}", why)
     return values
 

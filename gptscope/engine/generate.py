@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gptscope.engine.cache import Cache
+from gptscope.engine.edits import Edits
 from gptscope.engine.forward import residual_stream, unembed
+from gptscope.engine.hook_points import BY_KEY
 from gptscope.engine.ids import checked_ids
 from gptscope.engine.sampling import Sampling, create_rng, distribution, ranked, sample
+from gptscope.engine.step import untouched
 from gptscope.errors import UsageError
 from gptscope.model.blocks import kept, outlines
 
@@ -19,8 +23,10 @@ if TYPE_CHECKING:
 
     from numpy.random import Generator
 
+    from gptscope.engine.edits import Given
     from gptscope.model.weights import Model
 
+Array = NDArray[np.floating[Any]]
 CANDIDATES = 5
 
 
@@ -61,15 +67,19 @@ def generate(  # noqa: PLR0913 - the settings that every library calls by these 
     top_k: int | None = 40,
     top_p: float | None = None,
     seed: int = 0,
+    edits: Iterable[Given] = (),
 ) -> Generation:
     """Continue token ids by up to `max_new_tokens`; without ids, begin at the model's BOS token.
 
+    `edits` change values in every pass, as those of `trace` do.
+
     Raises:
-        UsageError: a setting out of its range, or ids that leave no room.
+        UsageError: a setting out of its range, ids that leave no room, or an edit that cannot be
+            made.
     """
     how = Sampling(temperature, top_k, top_p)
-    prompt = prompt_ids(model, ids)
-    return Generation(prompt, tuple(draws(model, prompt, max_new_tokens, how, seed)))
+    prompt, changes = prompt_ids(model, ids), Edits(model, edits)
+    return Generation(prompt, tuple(draws(model, prompt, max_new_tokens, how, seed, changes)))
 
 
 def prompt_ids(model: Model, ids: Iterable[int]) -> tuple[int, ...]:
@@ -88,7 +98,12 @@ def prompt_ids(model: Model, ids: Iterable[int]) -> tuple[int, ...]:
 
 
 def draws(
-    model: Model, prompt: tuple[int, ...], max_new_tokens: int, how: Sampling, seed: int
+    model: Model,
+    prompt: tuple[int, ...],
+    max_new_tokens: int,
+    how: Sampling,
+    seed: int,
+    edits: Edits | None = None,
 ) -> Iterator[Draw]:
     """The steps one by one, as they are made; keys and values of earlier tokens are kept.
 
@@ -97,18 +112,18 @@ def draws(
     """
     if max_new_tokens < 1:
         raise UsageError(f"max-new-tokens {max_new_tokens} must be 1 or more")
-    return _draws(model, prompt, max_new_tokens, how, create_rng(seed))
+    rng = create_rng(seed)
+    edits = edits or Edits(model, ())
+    edits.hook(len(prompt), untouched)  # says what does not fit before the first step
+    return _draws(Passes(model, edits), prompt, max_new_tokens, how, rng)
 
 
 def _draws(
-    model: Model, prompt: tuple[int, ...], max_new_tokens: int, how: Sampling, rng: Generator
+    passes: Passes, prompt: tuple[int, ...], max_new_tokens: int, how: Sampling, rng: Generator
 ) -> Iterator[Draw]:
-    model = replace(model, blocks=kept(model.blocks))
-    cache = Cache(model.spec, model.dtype) if may_be_cached(model) else None
-    ids = new = np.array(prompt, np.int64)
+    model, ids = passes.model, np.array(prompt, np.int64)
     for step in range(max_new_tokens):
-        x = residual_stream(model, new if cache else ids, cache=cache)
-        p = distribution(unembed(model, x[-1:])[0], how)
+        p = distribution(passes.logits_after(ids), how)
         drawn = sample(p, rng)
         likely = tuple((int(i), float(p[i])) for i in ranked(p, CANDIDATES) if p[i] > 0)
         full, last = len(ids) + 1 == model.spec.n_ctx, step + 1 == max_new_tokens
@@ -116,8 +131,27 @@ def _draws(
         yield Draw(drawn, float(p[drawn]), likely, stopped)
         if stopped:
             return
-        new = np.array([drawn])
-        ids = np.append(ids, new)
+        ids = np.append(ids, drawn)
+
+
+class Passes:
+    """Passes over a text that grows; what was computed for earlier tokens is kept if it holds."""
+
+    def __init__(self, model: Model, edits: Edits) -> None:
+        """No token was seen yet."""
+        self.model, self.edits = replace(model, blocks=kept(model.blocks)), edits
+        cached = may_be_cached(model) and edits.by_row
+        self.cache = Cache(model.spec, model.dtype) if cached else None
+        ends = any(BY_KEY[key].at_the_end for key, _ in edits.places)
+        self.last_alone = edits.by_row or not ends
+
+    def logits_after(self, ids: NDArray[np.int64]) -> Array:
+        """The logits after the last of these ids [V]."""
+        new = ids[self.cache.length :] if self.cache else ids
+        hook = self.edits.hook(len(new), untouched)
+        x = residual_stream(self.model, new, hook, self.cache)
+        last: Array = unembed(self.model, x[-1:] if self.last_alone else x, hook)[-1]
+        return last
 
 
 def may_be_cached(model: Model) -> bool:

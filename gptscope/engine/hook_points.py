@@ -234,8 +234,10 @@ def parse(name: str) -> Address:
     if point is None or "{" in name:
         from difflib import get_close_matches
 
-        near = get_close_matches(pattern, [*BY_NAME, *BY_ALIAS], n=1)
-        hint = f"the nearest is {in_place(near[0], name)}" if near else None
+        key = pattern.rpartition("}.")[2]  # in a head, where that was left out
+        near = [key] * (key in BY_KEY) or get_close_matches(pattern, [*BY_NAME, *BY_ALIAS], n=1)
+        nearest = [BY_KEY[one].name if one in BY_KEY else one for one in near]
+        hint = f"the nearest is {in_place(nearest[0], name)}" if near else None
         raise UsageError(f"no value is called {name}", hint)
     numbers = [int(part) for part in name.split(".") if part.isdigit()]
     layer = numbers[0] if "{l}" in pattern else None

@@ -47,12 +47,16 @@ def bytes_kept(model: Model, n_tokens: int, wanted: Callable[[str, int | None], 
 
 def size_of(point: HookPoint, s: Spec, n_tokens: int) -> int:
     """How many numbers a value has, in all heads of a layer."""
-    letters = {"T": n_tokens, "S": n_tokens, "d": s.d_model, "d_h": s.d_head, "F": s.d_ff}
-    letters |= {"H*d_h": s.n_heads * s.d_head, "V": s.n_vocab}
-    heads = s.n_heads if point.per_head else 1
+    sizes, heads = letters(s, n_tokens), s.n_heads if point.per_head else 1
     if point.per_head and point.key[0] in "kv":
         heads = s.n_kv_heads
-    return heads * math.prod(letters[axis] for axis in point.axes.split())
+    return heads * math.prod(sizes[axis] for axis in point.axes.split())
+
+
+def letters(s: Spec, n_tokens: int) -> dict[str, int]:
+    """What the letters of hook points stand for in a pass over so many tokens."""
+    few = {"T": n_tokens, "S": n_tokens, "1": 1, "H": s.n_heads, "H*d_h": s.n_heads * s.d_head}
+    return {**few, "d": s.d_model, "d_h": s.d_head, "F": s.d_ff, "V": s.n_vocab}
 
 
 def size(n_bytes: int) -> str:

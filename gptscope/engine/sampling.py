@@ -103,6 +103,20 @@ def ranked(scores: Array, count: int | None = None) -> NDArray[np.int64]:
     return high[np.argsort(-scores[high], kind="stable")][:count]
 
 
+def rank(scores: Array, token_id: int) -> int:
+    """1 for the likeliest [V]; among equals the lower id comes first, as in `ranked`."""
+    above = np.count_nonzero(scores > scores[token_id])
+    return int(above + np.count_nonzero(scores[:token_id] == scores[token_id])) + 1
+
+
+def log_probabilities(logits: Array) -> Array:
+    """The natural logarithm of softmax(logits) over the last axis, in float64: [..., V]."""
+    x = np.asarray(logits, np.float64)
+    x = x - x.max(axis=-1, keepdims=True)
+    logs: Array = x - np.log(np.exp(x).sum(axis=-1, keepdims=True))
+    return logs
+
+
 def create_rng(seed: int) -> np.random.Generator:
     """A source of random numbers; the same seed draws the same tokens.
 

@@ -37,6 +37,12 @@ class Untouched:
 untouched = Untouched()
 
 
+def looks_at(hook: Hook, key: str, layer: int | None) -> bool:
+    """Whether a hook may look at a value: any may that does not deny it."""
+    asked = getattr(hook, "wants", None)
+    return asked is None or bool(asked(key, layer))
+
+
 @dataclass(frozen=True, eq=False)
 class Step:
     """Where a pass stands: in which layer, at which positions, and who is listening."""
@@ -53,5 +59,4 @@ class Step:
 
     def wants(self, *keys: str) -> bool:
         """Whether the listener may look at one of these values."""
-        asked = getattr(self.listener, "wants", None)
-        return asked is None or any(asked(key, self.layer) for key in keys)
+        return any(looks_at(self.listener, key, self.layer) for key in keys)

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from gptscope.engine.aliases import as_transformer_lens
+from gptscope.engine.edits import Edits
 from gptscope.engine.forward import forward, residual_stream
 from gptscope.engine.hook_points import BY_KEY, HOOK_POINTS, Address, is_norm, parse
 from gptscope.engine.ids import checked_ids
@@ -19,31 +21,42 @@ from gptscope.engine.needs import refuse_too_much
 from gptscope.errors import UsageError, check_index
 
 if TYPE_CHECKING:
+    from gptscope.engine.edits import Given
     from gptscope.model.spec import Spec
     from gptscope.model.weights import Model
 
 Array = NDArray[np.floating[Any]]
 
 
-def trace(model: Model, ids: Iterable[int], keep: Sequence[str] | str | None = None) -> Trace:
+def trace(
+    model: Model,
+    ids: Iterable[int],
+    keep: Sequence[str] | str | None = None,
+    edits: Edits | Iterable[Given] = (),
+) -> Trace:
     """Run the model on token ids [T] and keep its values: all, or those of `keep`.
 
     An entry of `keep` is a key (`weights`: in all layers), a full name, a TransformerLens alias, or
     a pattern with stars (`layers.0.*`). A head is kept together with the other heads of its layer.
+    `edits` change values on the way: texts such as `layers.2.heads.1.out=zero`, or pairs of a name
+    and a function, an array or a number.
 
     Raises:
-        UsageError: no ids, too many, one outside the vocabulary, or an entry that names nothing.
+        UsageError: no ids, too many, one outside the vocabulary, an entry that names nothing, or an
+            edit that cannot be made.
         GptscopeError: the values would not fit into memory.
     """
     spec, tokens = model.spec, checked_ids(model.spec, ids)
     note = Note(matcher(keep, spec.n_layers, spec.n_heads))
+    changes = edits if isinstance(edits, Edits) else Edits(model, edits)
+    hook = changes.hook(len(tokens), note)
     refuse_too_much(model, len(tokens), note.wants)
     if any(note.wants(point.key, None) for point in HOOK_POINTS if point.at_the_end):
-        forward(model, tokens, note)
+        forward(model, tokens, hook)
     else:  # what follows the last layer that is looked at need not be computed, nor read
         layers = (layer for layer in range(spec.n_layers) if note.wants_of(layer))
-        residual_stream(model, tokens, note, n_layers=max(layers, default=-1) + 1)
-    return Trace(tuple(tokens.tolist()), spec, note.values, lacking(model))
+        residual_stream(model, tokens, hook, n_layers=max(layers, default=-1) + 1)
+    return Trace(tuple(tokens.tolist()), spec, note.values, lacking(model), changes.texts)
 
 
 class Note:
@@ -74,6 +87,7 @@ class Trace:
     spec: Spec
     values: dict[tuple[str, int | None], Array] = field(repr=False)  # heads stacked: [H, ...]
     lacks: Mapping[tuple[str, int | None], str] = field(default_factory=dict, repr=False)
+    edits: tuple[str, ...] = ()  # what was changed, as it was written
 
     def __getitem__(self, name: str) -> Array:
         """The value of a full name or a TransformerLens alias, which gives all heads as that does.
@@ -84,7 +98,7 @@ class Trace:
         address = self.resolved(parse(name))
         value = self._stacked(address, name)
         if address.by_alias:
-            return as_transformer_lens(address, value, self.spec.norm_eps)
+            return as_transformer_lens(address.point, value, self.spec.norm_eps)
         if address.head is None:
             return value
         head = check_index("head", address.head, self.spec.n_heads)
@@ -191,13 +205,3 @@ class Group(Sequence[Scope]):
         if not -self.n <= index < self.n:
             raise IndexError(f"{self.prefix}[{index}]: there are {self.n}")
         return Scope(self.trace, f"{self.prefix}.{index % self.n}.")
-
-
-def as_transformer_lens(address: Address, value: Array, eps: float) -> Array:
-    """The value as TransformerLens has it, without the batch: positions first; a norm's scale."""
-    if address.point.key.endswith((".variance", ".mean_square")):
-        scale: Array = np.sqrt(value + eps)[:, None]  # [T] -> [T, 1]
-        return scale
-    if address.point.axes == "T d_h":
-        return value.swapaxes(0, 1)  # [H, T, d_h] -> [T, H, d_h]
-    return value

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 import gptscope
 from gptscope.commands.session import Run
 from gptscope.commands.tour import CardName, add_and_norm, made, repeated_blocks
-from gptscope.commands.tour.card import Pass
+from gptscope.commands.tour.card import Walk
 from gptscope.engine.forward import WIRINGS
 from tests.helpers.cli import SENTENCE, asked, parts, rows, run_cli, spawn
 from tests.helpers.families import family_folder
@@ -412,7 +412,7 @@ def test_every_wiring_of_the_engine_is_told():
 @pytest.mark.parametrize("change", ["none", *CHANGES])
 def test_python_of_whatever_a_family_may_have(wiring, change):
     model = CHANGES.get(change, lambda same: same)(WIRED[wiring](micro_model(sizes(d_head=8))))
-    p = Pass(Run(model, (1, 2, 3, 4, 5), None))
+    p = Walk(Run(model, (1, 2, 3, 4, 5), None))
     names = {"gptscope": gptscope, "numpy": np, "model": model, "ids": [*p.run.ids]}
     names["trace"] = p.trace
     lines = {name: made(name, p).python for name in CardName}

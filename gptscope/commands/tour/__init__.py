@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gptscope.commands.options import Source, Target, with_options
+from gptscope.commands.options import Pass, Target, with_options
 from gptscope.commands.output import show
 from gptscope.commands.reading import read_text
 from gptscope.commands.session import Run, start
@@ -39,7 +39,7 @@ class CardName(StrEnum):
 
 @with_options
 def command(
-    source: Source,
+    source: Pass,
     target: Target,
     card: Annotated[
         CardName | None, typer.Option("--card", help="This card alone.", show_default="all")
@@ -63,9 +63,9 @@ def command(
 
 def view(run: Run, lines: str, chosen: CardName | None) -> View:
     """The sizes, the lines that go before each line of Python, and all cards, or one."""
-    from gptscope.commands.tour.card import Pass
+    from gptscope.commands.tour.card import Walk
 
-    p, parts = Pass(run), list[Any]()
+    p, parts = Walk(run), list[Any]()
     for number, name in enumerate(CardName, 1):
         if chosen in (None, name):
             parts += made(name, p).parts(number)

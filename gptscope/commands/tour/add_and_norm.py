@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gptscope.commands.tour.card import NUMBERS, Card, Pass, numbers
+from gptscope.commands.tour.card import NUMBERS, Card, Walk, numbers
 from gptscope.commands.tour.norm import in_and_out, in_python, since, way
 from gptscope.view import Column, Table
 
@@ -64,7 +64,7 @@ ADDS = {
 NORMED = {"norm_in_stream": "the list, normed", "norm_of_parts": "attention, normed, adds"}
 
 
-def card(p: Pass) -> Card:
+def card(p: Walk) -> Card:
     """The first sum and the first norm of the first block."""
     s, first = p.spec, p.model.blocks[0].ln1
     sandwich = p.model.blocks[0].ln1_post is not None
@@ -81,7 +81,7 @@ def card(p: Pass) -> Card:
     )
 
 
-def added(p: Pass) -> Table:
+def added(p: Walk) -> Table:
     """What is added to the last token's list."""
     from gptscope.analysis.lengths import sums
 

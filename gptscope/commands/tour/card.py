@@ -45,7 +45,7 @@ class Card:
 
 
 @dataclass(frozen=True, eq=False)
-class Pass:
+class Walk:
     """What the cards speak of: a text on its way through a model."""
 
     run: Run

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 
-from gptscope.commands.tour.card import NUMBERS, Card, Pass, numbers
+from gptscope.commands.tour.card import NUMBERS, Card, Walk, numbers
 
 ROUNDED = 2**-8  # some config's factor is rounded to bfloat16
 
 
-def card(p: Pass) -> Card:
+def card(p: Walk) -> Card:
     """A list of numbers for each token."""
     s, t = p.spec, p.n_tokens
     width = p.model.token_table.shape[1]
@@ -33,7 +33,7 @@ def card(p: Pass) -> Card:
     )
 
 
-def scaled(p: Pass) -> str:
+def scaled(p: Walk) -> str:
     """What becomes of the row here."""
     scale = p.spec.embed_scale
     if scale == 1:
@@ -43,21 +43,21 @@ def scaled(p: Pass) -> str:
     return f"here by {scale:g}"
 
 
-def widened(p: Pass) -> str:
+def widened(p: Walk) -> str:
     """What is said of tables that are narrower than the stream."""
     if p.model.project_in is None:
         return ""
     return f" A learned matrix makes {p.spec.d_model} numbers of them."
 
 
-def normed(p: Pass) -> str:
+def normed(p: Walk) -> str:
     """What is said of a norm of the embeddings."""
     if p.model.embed_norm is None:
         return ""
     return " Before the first block it is normed once (embed_norm)."
 
 
-def formula(p: Pass) -> str:
+def formula(p: Walk) -> str:
     """With the matrix and the factor that this model has."""
     project, scale = p.model.project_in, p.spec.embed_scale
     matrix = "" if project is None else " W_e" if project.bias is None else " W_e + b_e"
@@ -69,7 +69,7 @@ def factor(scale: float) -> str:
     return "" if scale == 1 else f"{scale:g} "
 
 
-def in_python(p: Pass) -> str:
+def in_python(p: Walk) -> str:
     """The rows as they lie in the table; of a table that lies packed, as they were read."""
     import numpy as np
 

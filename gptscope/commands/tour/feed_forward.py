@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gptscope.commands.mlp import glu, table
-from gptscope.commands.tour.card import TOP, Card, Pass
+from gptscope.commands.tour.card import TOP, Card, Walk
 from gptscope.view import Column, Facts, Table
 
 EXACT = ("gelu", "gelu_python")
@@ -14,7 +14,7 @@ GATED = (
 )
 
 
-def card(p: Pass) -> Card:
+def card(p: Walk) -> Card:
     """The strongest units of the last token."""
     s, t = p.spec, p.n_tokens
     return Card(
@@ -37,7 +37,7 @@ def card(p: Pass) -> Card:
     )
 
 
-def formula(p: Pass) -> str:
+def formula(p: Walk) -> str:
     """With the biases that this model has."""
     mlp, name = p.model.blocks[0].mlp, p.spec.activation
     first = "x W_1" if mlp.up.bias is None else "x W_1 + b_1"
@@ -50,7 +50,7 @@ def formula(p: Pass) -> str:
     return f"{units} {second}" if scale == 1 else f"({units} {second}) * {scale:g}"
 
 
-def in_python(p: Pass) -> str:
+def in_python(p: Walk) -> str:
     """The second matrix, applied to the units of the last token."""
     down = "model.blocks[0].mlp.down"
     bias = "" if p.model.blocks[0].mlp.down.bias is None else f" + {down}.bias"
@@ -58,7 +58,7 @@ def in_python(p: Pass) -> str:
     return code if p.spec.residual_scale == 1 else f"({code}) * model.spec.residual_scale"
 
 
-def gates(p: Pass) -> str:
+def gates(p: Walk) -> str:
     """What is said of a second list."""
     if p.model.blocks[0].mlp.gate is None:
         return ""
@@ -84,7 +84,7 @@ def activation(name: str) -> str:
     return f"here it is {name}."
 
 
-def strongest(p: Pass) -> tuple[Facts, Table]:
+def strongest(p: Walk) -> tuple[Facts, Table]:
     """How many units are on at the last token, and the strongest."""
     from gptscope.analysis.units import are_on
 

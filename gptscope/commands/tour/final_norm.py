@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from gptscope.commands.tour.card import Card, Pass
+from gptscope.commands.tour.card import Card, Walk
 from gptscope.commands.tour.norm import in_and_out, in_python, since, way
 from gptscope.view import Column, Table
 
 
-def card(p: Pass) -> Card:
+def card(p: Walk) -> Card:
     """The norm after the last block, where there is one."""
     if p.model.ln_final is None:
         return without(p)
@@ -26,7 +26,7 @@ def card(p: Pass) -> Card:
     )
 
 
-def without(p: Pass) -> Card:
+def without(p: Walk) -> Card:
     """The card of a model that has none."""
     last, ends = p.spec.n_layers - 1, p.spec.wiring == "post_norm"
     why = ": the block ends with one" if ends else ""
@@ -41,7 +41,7 @@ def without(p: Pass) -> Card:
     )
 
 
-def as_it_is(p: Pass) -> Table:
+def as_it_is(p: Walk) -> Table:
     """Mean and spread of what the last block leaves."""
     from gptscope.analysis.norms import SPREAD
 
@@ -51,6 +51,6 @@ def as_it_is(p: Pass) -> Table:
     return p.table((Column("mean", "signed"), Column(spread, "length")), pairs)
 
 
-def shape(p: Pass) -> str:
+def shape(p: Walk) -> str:
     """Of the residual stream."""
     return f"[T, d] = [{p.n_tokens}, {p.spec.d_model}]"

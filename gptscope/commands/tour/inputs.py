@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from gptscope.commands.tour.card import Card, Pass
+from gptscope.commands.tour.card import Card, Walk
 from gptscope.view import Column
 
 
-def card(p: Pass) -> Card:
+def card(p: Walk) -> Card:
     """Pieces of text, each with its number in the vocabulary."""
     v, t = p.spec.n_vocab, p.n_tokens
     has_text = p.model.tokenizer is not None and p.run.text is not None

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from gptscope.commands.session import token_text
-from gptscope.commands.tour.card import TOP, Card, Pass
+from gptscope.commands.tour.card import TOP, Card, Walk
 from gptscope.view import Column, Table
 
 COLUMNS = (Column("id", "id"), Column("token", "token"), Column("logit", "signed"))
 
 
-def card(p: Pass) -> Card:
+def card(p: Walk) -> Card:
     """The highest logits after the last token."""
     s, t = p.spec, p.n_tokens
     table = (
@@ -39,7 +39,7 @@ def card(p: Pass) -> Card:
     )
 
 
-def more(p: Pass) -> str:
+def more(p: Walk) -> str:
     """What is said of a matrix before, a bias, a factor and a cap."""
     m, s = p.model, p.spec
     said = {
@@ -51,7 +51,7 @@ def more(p: Pass) -> str:
     return "".join(f" {text}" for text, so in said.items() if so)
 
 
-def formula(p: Pass) -> str:
+def formula(p: Walk) -> str:
     """With whatever this model does to its logits."""
     m, s = p.model, p.spec
     x = "x" if m.project_out is None else "(x W_d)" if m.project_out.bias is None else "(x W_d + b)"
@@ -63,7 +63,7 @@ def formula(p: Pass) -> str:
     )
 
 
-def in_python(p: Pass, x: str) -> str:
+def in_python(p: Walk, x: str) -> str:
     """The logits of a list."""
     m, s = p.model, p.spec
     if m.project_out is not None:
@@ -76,7 +76,7 @@ def in_python(p: Pass, x: str) -> str:
     return code if s.logit_cap is None else f"{cap} * numpy.tanh(({code}) / {cap})"
 
 
-def highest(p: Pass) -> Table:
+def highest(p: Walk) -> Table:
     """The best few."""
     from gptscope.engine.sampling import ranked
 

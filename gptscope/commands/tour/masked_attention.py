@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from gptscope.commands.tour.card import TOKENS, Card, Pass
+from gptscope.commands.tour.card import TOKENS, Card, Walk
 from gptscope.view import Grid
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ SOME_BIASES = " There, queries, keys and values have no biases; here they have."
 NORMED = "Here queries and keys are normed before their product (Henry et al. 2020)."
 
 
-def card(p: Pass) -> Card:
+def card(p: Walk) -> Card:
     """The weights of one head."""
     s, t = p.spec, p.n_tokens
     shape = f"q, k, v [H, T, d_h] = [{s.n_heads}, {t}, {s.d_head}]"
@@ -49,7 +49,7 @@ def card(p: Pass) -> Card:
     )
 
 
-def formula(p: Pass) -> str:
+def formula(p: Walk) -> str:
     """With the scale, the mask and the bias that this model has."""
     w, cap = p.model.blocks[0].attention, p.spec.score_cap
     scores = "q k' / sqrt(d_h)" if usual_scale(p) else f"q k' * {w.scale:g}"
@@ -62,7 +62,7 @@ def formula(p: Pass) -> str:
     return f"weights = softmax({scores}{mask}); head = weights v; out = {out}"
 
 
-def biases(p: Pass) -> str:
+def biases(p: Walk) -> str:
     """Which matrices have one here, and have none in the paper."""
     w = p.model.blocks[0].attention
     if w.q.bias is None:
@@ -70,7 +70,7 @@ def biases(p: Pass) -> str:
     return BIASES if w.out.bias is not None else SOME_BIASES
 
 
-def news(p: Pass) -> list[str]:
+def news(p: Walk) -> list[str]:
     """What came after the paper, and is here."""
     s, w = p.spec, p.model.blocks[0].attention
     said = {
@@ -93,7 +93,7 @@ def sharing(s: Spec) -> list[str]:
     return [f"{own}; here {heads} share one pair of them ({who})."]
 
 
-def windows(p: Pass) -> list[str]:
+def windows(p: Walk) -> list[str]:
     """Which layers see only the last tokens."""
     from gptscope.analysis.info import ranges
     from gptscope.model.blocks import outlines
@@ -109,12 +109,12 @@ def windows(p: Pass) -> list[str]:
     ]
 
 
-def usual_scale(p: Pass) -> bool:
+def usual_scale(p: Walk) -> bool:
     """Whether scores are divided by the root of the head's width."""
     return math.isclose(p.model.blocks[0].attention.scale, p.spec.d_head**-0.5)
 
 
-def in_python(p: Pass) -> str:
+def in_python(p: Walk) -> str:
     """The lesson's function where it fits, the softmax alone where mask or scale differ."""
     head = "trace.layers[0].heads[0]"
     w = p.model.blocks[0].attention
@@ -124,7 +124,7 @@ def in_python(p: Pass) -> str:
     return f"gptscope.softmax({head}.scaled_masked)"
 
 
-def grid(p: Pass) -> Grid:
+def grid(p: Walk) -> Grid:
     """Head 0 of layer 0: the first tokens reading from the first."""
     import numpy as np
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gptscope.view import Column
 
 if TYPE_CHECKING:
-    from gptscope.commands.tour.card import Pass
+    from gptscope.commands.tour.card import Walk
     from gptscope.model.weights import Norm
     from gptscope.view import Table
 
@@ -24,7 +24,7 @@ WAYS = {
 RMS = " RMS norm came later (Zhang and Sennrich 2019); the paper and GPT-2 have layer norm."
 
 
-def way(p: Pass, norm: Norm) -> tuple[str, str]:
+def way(p: Walk, norm: Norm) -> tuple[str, str]:
     """What this norm does, in words and as a formula."""
     first, formula = WAYS[p.spec.norm]
     if norm.shift is None:
@@ -32,12 +32,12 @@ def way(p: Pass, norm: Norm) -> tuple[str, str]:
     return f"{first}, then given a learned gain and shift", f"{formula} * gain + shift"
 
 
-def since(p: Pass) -> str:
+def since(p: Walk) -> str:
     """What neither the paper nor GPT-2 has."""
     return RMS if p.spec.norm == "rms_norm" else ""
 
 
-def in_python(p: Pass, read: str, weights: str, norm: Norm) -> str:
+def in_python(p: Walk, read: str, weights: str, norm: Norm) -> str:
     """The line of Python that gives what the norm gives."""
     usual = p.spec.norm_eps == 1e-5
     if p.spec.norm == "rms_norm":
@@ -49,7 +49,7 @@ def in_python(p: Pass, read: str, weights: str, norm: Norm) -> str:
     return f"gptscope.layer_norm({read}, {weights}.gain, {shift}{eps})"
 
 
-def in_and_out(p: Pass, name: str) -> Table:
+def in_and_out(p: Walk, name: str) -> Table:
     """Mean and spread of each token's list before the norm and once normalised."""
     from gptscope.analysis.norms import SPREAD, statistics
 

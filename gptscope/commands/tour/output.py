@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from gptscope.commands.session import token_text
-from gptscope.commands.tour.card import Card, Pass
+from gptscope.commands.tour.card import Card, Walk
 from gptscope.view import Column, Note, Part, Table
 
 AHEAD = 6
 COLUMNS = (Column("step", "id"), Column("id", "id"), Column("token", "token"))
 
 
-def card(p: Pass) -> Card:
+def card(p: Walk) -> Card:
     """The likeliest next tokens, one after the other."""
     t = p.n_tokens
     return Card(
@@ -27,7 +27,7 @@ def card(p: Pass) -> Card:
     )
 
 
-def goes_on(p: Pass) -> Part:
+def goes_on(p: Walk) -> Part:
     """What the model would write, or why it cannot."""
     from gptscope.engine.generate import generate
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from gptscope.analysis.info import ranges
-from gptscope.commands.tour.card import NUMBERS, Card, Pass, columns, numbers
+from gptscope.commands.tour.card import NUMBERS, Card, Walk, columns, numbers
 from gptscope.model.blocks import outlines
 from gptscope.model.weights import Turning
 from gptscope.view import Column, Part, Table
@@ -68,7 +68,7 @@ WORDS = {
 UNMASKED = "Nothing is added here, and nothing is masked: this model cannot tell orders apart."
 
 
-def card(p: Pass) -> Card:
+def card(p: Walk) -> Card:
     """A table that is added, a turn, or nothing."""
     s, t = p.spec, p.n_tokens
     words = WORDS[s.positions]
@@ -95,12 +95,12 @@ def card(p: Pass) -> Card:
     )
 
 
-def turning_layer(p: Pass) -> int:
+def turning_layer(p: Walk) -> int:
     """The first layer whose queries and keys turn."""
     return next(i for i, b in enumerate(outlines(p.model.blocks)) if b.attention.turning)
 
 
-def of_turns(p: Pass, words: Words) -> Words:
+def of_turns(p: Walk, words: Words) -> Words:
     """The words with what turns in this model: how much of a head, in which layers, stretched."""
     turning, d = turnings(p)[turning_layer(p)], p.spec.d_head
     pairs = len(turning.speeds) if turning else 0
@@ -119,12 +119,12 @@ def of_turns(p: Pass, words: Words) -> Words:
     )
 
 
-def turnings(p: Pass) -> list[Turning | None]:
+def turnings(p: Walk) -> list[Turning | None]:
     """How the heads of each layer turn."""
     return [block.attention.turning for block in outlines(p.model.blocks)]
 
 
-def sloped(p: Pass) -> Part:
+def sloped(p: Walk) -> Part:
     """The slope of each head, and what it takes off."""
     slopes = p.model.blocks[0].attention.slopes or ()
     names = [f"off at distance {k}" for k in FAR]
@@ -134,7 +134,7 @@ def sloped(p: Pass) -> Part:
     return Table(title, (*heads, *(Column(name, "length") for name in names)), rows)
 
 
-def added(p: Pass) -> Part:
+def added(p: Walk) -> Part:
     """The rows of the last token and their sum."""
     last = p.n_tokens - 1
     names = {
@@ -150,7 +150,7 @@ def added(p: Pass) -> Part:
     return Table(f"The first numbers of {p.last}", (Column("row"), *numbers(p.spec.d_model)), rows)
 
 
-def turned(p: Pass) -> Part:
+def turned(p: Walk) -> Part:
     """A query before and after its turn, with the partners that turn together side by side."""
     layer = turning_layer(p)
     head, turning = p.trace.layers[layer].heads[0], turnings(p)[layer]

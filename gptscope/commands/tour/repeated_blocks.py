@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gptscope.commands.tour.card import Card, Pass
+from gptscope.commands.tour.card import Card, Walk
 from gptscope.view import Column, Table
 
 COLUMNS = (
@@ -22,7 +22,7 @@ WAYS = {
 }
 
 
-def card(p: Pass) -> Card:
+def card(p: Walk) -> Card:
     """How long the last token's list is through the blocks, and what each adds."""
     s, t = p.spec, p.n_tokens
     times = "once" if s.n_layers == 1 else f"{s.n_layers} times"
@@ -44,13 +44,13 @@ def card(p: Pass) -> Card:
     )
 
 
-def scaled(p: Pass) -> str:
+def scaled(p: Walk) -> str:
     """What is said of a factor of all that is added."""
     scale = p.spec.residual_scale
     return "" if scale == 1 else f" Whatever a part gives is multiplied by {scale:g} first."
 
 
-def rows(p: Pass) -> list[tuple[float, ...]]:
+def rows(p: Walk) -> list[tuple[float, ...]]:
     """Lengths of the last token's list, block by block."""
     from gptscope.analysis.lengths import additions, lengths
 

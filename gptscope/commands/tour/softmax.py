@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gptscope.commands.session import token_text
-from gptscope.commands.tour.card import TOP, Card, Pass
+from gptscope.commands.tour.card import TOP, Card, Walk
 from gptscope.view import Column, Facts, Table
 
 COLUMNS = (
@@ -14,7 +14,7 @@ COLUMNS = (
 )
 
 
-def card(p: Pass) -> Card:
+def card(p: Walk) -> Card:
     """The top chances after the last token."""
     return Card(
         title="Softmax",
@@ -31,7 +31,7 @@ def card(p: Pass) -> Card:
     )
 
 
-def chances(p: Pass) -> tuple[Table, Facts]:
+def chances(p: Walk) -> tuple[Table, Facts]:
     """The best few, and what is left for all others."""
     import numpy as np
 

@@ -1,0 +1,73 @@
+"""The token that a question is about: `--answer " girl"`."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from gptscope.commands.output import tell
+from gptscope.errors import UsageError
+from gptscope.glyphs import visible
+
+if TYPE_CHECKING:
+    from gptscope.model.weights import Model
+    from gptscope.tokens import Tokenizer
+
+
+def answer_id(model: Model, text: str, option: str = "--answer") -> int:
+    """The id of a token given by its text or as `<id 643>`; without a tokenizer, by its id.
+
+    That it is the first of several, or also exists with or without a space, is told on standard
+    error.
+
+    Raises:
+        UsageError: it is empty, or no token of this model.
+    """
+    numbered = re.fullmatch(r"<id (\d{1,9})>" if model.tokenizer else r"(?:<id )?(\d{1,9})>?", text)
+    if numbered:
+        from gptscope.engine.ids import in_vocabulary
+
+        return int(in_vocabulary(model.spec, [int(numbered[1])])[0])
+    if model.tokenizer is None:
+        raise UsageError(f"{option} {text!r}: {model.no_tokenizer}, so an answer is a token id")
+    if not text:
+        raise UsageError(f"{option} is empty")
+    return first_token(model.tokenizer, text, option)
+
+
+def first_token(tokenizer: Tokenizer, text: str, option: str) -> int:
+    """The token of a text, with a space before it if only that is one; or its first token."""
+    own, pieces = single(tokenizer, text), spelled(tokenizer, text)
+    other = text[1:] if text.startswith(" ") else f" {text}"
+    twin = single(tokenizer, other) if other else None
+    if own is None and twin is None and not pieces:
+        raise UsageError(f"{option} {text!r} is no token of this model")
+    if own is not None and twin is not None:
+        tell(visible(f"note: {option} is {text!r} (id {own}); {other!r} is another token, {twin}"))
+    elif own is None and twin is not None:
+        tell(visible(f"note: {option} is {other!r} (id {twin}): {text!r} is no single token"))
+    elif own is None:
+        each = ", ".join(repr(tokenizer.text_of(i)) for i in pieces)
+        what = f"{option} {text!r} is {len(pieces)} tokens, {each}: the first is looked at"
+        tell(visible(f"warning: {what}" if len(pieces) > 1 else f"note: {option} is {each}"))
+    return next(i for i in (own, twin, pieces[0]) if i is not None)
+
+
+def spelled(tokenizer: Tokenizer, text: str) -> list[int]:
+    """The tokens of a text in the middle of another; some tokenizers put a space before any."""
+    for one in (text, text.removeprefix(" ")):
+        own = tokenizer.encoded(one).own if one else []
+        if own and tokenizer.joined(own, goes_on=True) == text.encode():
+            return own
+    return tokenizer.encoded(text).own
+
+
+def single(tokenizer: Tokenizer, text: str) -> int | None:
+    """The one token that is this text in the middle of another, if there is one."""
+    try:
+        own = spelled(tokenizer, text)
+    except UsageError:  # a word that it does not know
+        return None
+    if tokenizer.joined(own, goes_on=True) == text.encode():
+        return own[0] if len(own) == 1 else None
+    return next((i for i in range(tokenizer.size) if tokenizer.text_of(i) == text), None)

@@ -1,0 +1,114 @@
+"""Changes that take something from elsewhere: a file, or a pass over another text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gptscope.engine.aliases import as_transformer_lens
+from gptscope.engine.change import Change
+from gptscope.engine.index import checked, read_index
+from gptscope.errors import UsageError
+from gptscope.model.arrays import read_arrays
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gptscope.engine.change import Asked
+    from gptscope.engine.spot import Spot
+
+Array = NDArray[np.floating[Any]]
+DIRECTION = "direction"  # the array in a file of `gptscope steer`
+
+
+def steered(asked: Asked) -> Change:
+    """The value and a direction from a file, so many times."""
+    arrays, factor = read_arrays(asked.words["file"]), float(asked.words["factor"] or 1)
+
+    def made(value: Array, spot: Spot) -> Array:
+        added = np.asarray(found(arrays, spot, asked.words["file"]), value.dtype)
+        spot.check(added.shape, value.shape)
+        return (value + added * value.dtype.type(factor))[spot.index]
+
+    one_row = all(np.ndim(array) <= 1 for array in arrays.values())
+    return Change(made, by_row=one_row)
+
+
+def frozen(asked: Asked) -> Change:
+    """The value that a file has of it, as `gptscope trace` writes them."""
+    arrays = read_arrays(asked.words["file"])
+
+    def made(value: Array, spot: Spot) -> Array:
+        kept = of_trace(arrays, spot, asked.words["file"])
+        spot.check(kept.shape, value.shape)
+        return np.broadcast_to(kept, value.shape)[spot.index]
+
+    return Change(made)
+
+
+def patched(asked: Asked) -> Change:
+    """The value that it has in a pass over another text, at the same index or at another."""
+    from gptscope.engine.trace import trace  # noqa: PLC0415 - which makes edits
+
+    text = asked.words["text"]
+    ids = asked.words["ids"]
+    other = trace(asked.model, asked.encode(text) if ids is None else ids_of(ids), asked.pattern)
+    at = read_index(asked.words["index"], asked.words[0]) if asked.words["index"] else None
+
+    def made(_: Array, spot: Spot) -> Array:
+        value = other[spot.name]
+        index = checked(spot.index if at is None else at, spot.axes, value.shape, asked.words[0])
+        return value[index]
+
+    return Change(made)
+
+
+def ids_of(written: str) -> list[int]:
+    """Token ids with commas between them.
+
+    Raises:
+        UsageError: they are something else.
+    """
+    try:
+        return [int(one) for one in written.split(",")]
+    except ValueError:
+        raise UsageError(
+            f"ids takes whole numbers with commas between them, not {written!r}"
+        ) from None
+
+
+def found(arrays: Mapping[str, NDArray[Any]], spot: Spot, file: str) -> NDArray[Any]:
+    """The array of a file that is meant for a value: of its name, its direction, or its only one.
+
+    Raises:
+        UsageError: it has none, or several.
+    """
+    for name in (spot.name, DIRECTION):
+        if name in arrays:
+            return arrays[name]
+    if len(arrays) == 1:
+        return next(iter(arrays.values()))
+    raise UsageError(f"{file} holds neither {spot.name} nor {DIRECTION}")
+
+
+def of_trace(arrays: Mapping[str, NDArray[Any]], spot: Spot, file: str) -> NDArray[Any]:
+    """The value of a spot in the file of a trace.
+
+    Raises:
+        UsageError: the file does not have it.
+    """
+    name = spot.point.name
+    n = spot.shape[spot.axes.index("H")] if spot.alias and "H" in spot.axes else 1
+    step = spot.spec.n_heads // n if n > 1 else 1
+    heads = [i * step for i in range(n)] if spot.alias else [spot.head]
+    names = [name.format(l=spot.layer, h=h) for h in heads]
+    missing = next((one for one in names if one not in arrays), None)
+    if missing is not None:
+        raise UsageError(f"{file} does not hold {missing}", "gptscope trace --output writes it")
+    kept = [arrays[one] for one in names]
+    if not spot.alias:
+        return kept[0]
+    whole = np.stack(kept) if spot.point.per_head else kept[0]
+    return as_transformer_lens(spot.point, whole, spot.spec.norm_eps)

@@ -1,0 +1,75 @@
+"""Which values a pattern names: `weights`, `layers.0.*`, `layers.2:5.heads.*.out`, an alias."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from gptscope.engine.hook_points import BY_KEY, HOOK_POINTS, HookPoint, parse
+from gptscope.errors import UsageError, check_index
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+ONE_OR_MANY = r"(\d{1,9}|\d{0,9}:\d{0,9})(?=\.|$)"  # 2:5 is 2, 3 and 4, as in Python
+LAYER = re.compile(rf"\b(?P<word>layers|blocks)\.{ONE_OR_MANY}", re.ASCII)
+HEAD = re.compile(rf"\bheads\.{ONE_OR_MANY}", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Named:
+    """A value that a pattern names, in one layer if it is in one, of some heads if it has heads."""
+
+    point: HookPoint
+    layer: int | None
+    heads: Sequence[int] = ()
+    alias: str = ""  # the name in TransformerLens, if it was found by that
+
+
+def named(pattern: str, n_layers: int, n_heads: int) -> list[Named]:
+    """Every value that a key, a name, an alias, or a pattern of them with stars and ranges means.
+
+    Raises:
+        UsageError: nothing is called so, or a layer or a head is out of range.
+    """
+    if pattern in BY_KEY:
+        pattern = BY_KEY[pattern].name.format(l="*", h="*")
+    head, layer = HEAD.search(pattern), LAYER.search(pattern)
+    heads = chosen("head", head[1], n_heads) if head else range(n_heads)
+    layers = chosen("layer", layer[2], n_layers) if layer else range(n_layers)
+    plain = HEAD.sub("heads.*", pattern)
+    found = list(matching(LAYER.sub(r"\g<word>.{l}", plain), layers, heads))
+    if not found:
+        parse(plain.replace("*", "0"))  # says which name is the nearest
+        raise UsageError(f"no value is called {pattern}")
+    return found
+
+
+def matching(pattern: str, layers: Sequence[int], heads: Sequence[int]) -> Iterator[Named]:
+    """What a pattern means in these layers; {l} in it is the layer."""
+    for point in HOOK_POINTS:
+        inside = "{l}" in point.name
+        for layer in layers if inside else (None,):
+            wanted = pattern.replace("{l}", str(layer))
+            names = (n for n in point.names if fnmatchcase(n.format(l=layer, h="*"), wanted))
+            name = next(names, None)
+            if name is not None:
+                alias = "" if name == point.name else name
+                yield Named(point, layer, heads if point.per_head else (), alias)
+
+
+def chosen(what: str, written: str, count: int) -> Sequence[int]:
+    """The layers or heads of a number or a range.
+
+    Raises:
+        UsageError: one is out of range, or there are none.
+    """
+    if ":" not in written:
+        return (check_index(what, int(written), count),)
+    first, last = (int(end) if end else None for end in written.split(":"))
+    some = range(count)[first:last]
+    if not some or (last or 0) > count:
+        raise UsageError(f"{what}s {written} are out of range: there are {what}s 0 to {count - 1}")
+    return some
