@@ -108,7 +108,7 @@ def view(made: Explanation, run: Run, top: int) -> View:
             case Softmax():
                 parts.append(shared(part, run, top))
                 steps = last_steps(part)
-    notes = [Note(text) for text in (*sharing(made, run), ROUNDED)]
+    notes = [Note(text) for text in (*sharing(made, run), *edited(made, run), ROUNDED)]
     return View("explain", (*parts, Table("", STEPS, steps), *notes), **run.about)
 
 
@@ -119,6 +119,16 @@ def sharing(made: Explanation, run: Run) -> list[str]:
     head = re.search(r"\.heads\.(\d+)\.(?!q)", made.name)
     text = shared(run.model.spec, [int(head[1])]) if head else ""
     return [text] if text else []
+
+
+def edited(made: Explanation, run: Run) -> list[str]:
+    """That a number does not follow from its steps, where --edit put another in its place."""
+    from gptscope.analysis.explain.address import PROBABILITIES
+    from gptscope.engine.hook_points import parse
+
+    at = parse(made.name.partition("[")[0].replace(PROBABILITIES, "logits"))
+    changed = run.edits is not None and (at.point.key, at.layer) in run.edits.places
+    return ["--edit changes this value: the steps are what it would be"] if changed else []
 
 
 def facts(made: Explanation, run: Run) -> tuple[tuple[Column, Any], ...]:

@@ -72,9 +72,9 @@ def plus(asked: Asked) -> Change:
 CHANGES: tuple[Form, ...] = (
     Form("zero", "0 in its place", "zero", zero),
     Form("mean", "its mean over the tokens of this pass", "mean", mean),
-    Form("0.5", "this number", NUMBER, number),
+    Form("0.5", "this number", rf"(?!\+)(?:{NUMBER})", number),
     Form("*2", "so many times the value", rf"\*(?P<factor>{NUMBER})", times),
-    Form("+0.5", "the value and this number", rf"\+=?(?P<number>{NUMBER})", plus),
+    Form("+0.5", "the value and this number", rf"\+(?P<number>{NUMBER})", plus),
     Form(
         "+FILE*2.5",
         "the value and so many times the array of a file (gptscope steer)",
@@ -125,5 +125,5 @@ def plainly(model: Model) -> Encode:
 def made_of(what: Any) -> Change:  # noqa: ANN401
     """A function of the value at the index, or what goes there itself."""
     if callable(what):
-        return Change(lambda value, spot: what(value[spot.index]), tried=False)
+        return Change(lambda value, spot: what(value[spot.index].copy()), tried=False)
     return Change(lambda _value, _spot: what)
