@@ -9,13 +9,15 @@ import gptscope.render
 from gptscope.app import COMMANDS
 from gptscope.render.as_json import SCHEMA, render
 from gptscope.render.screen import Screen
-from gptscope.view import Column, Facts, Sheet, View
+from gptscope.view import Column, Facts, Passage, Sheet, Table, View
 from tests.helpers.cli import SENTENCE, asked, text_commands
 from tests.helpers.folders import GOLDEN
-from tests.helpers.views import EVERYTHING, INF, NAN, NOTE, grid, view
+from tests.helpers.views import EVERYTHING, INF, LENS, NAN, NOTE, PASSAGE, grid, view
 from tests.test_contract import CALLS, VARIANTS
 
 RULES = json.loads(Path(gptscope.render.__file__).with_name("schema.json").read_text("utf-8"))
+GRID = {"kind": "grid", "title": "", "rows": [], "columns": [], "values": []}
+PASSED = {"kind": "passage", "title": "", "tokens": ["a"], "values": [None]}
 VALIDATOR = Draft202012Validator(RULES)
 MODELS = {
     "toy": ["--model", "toy", "the cat eats the fish"],
@@ -85,12 +87,21 @@ def test_a_sheet_is_in_it():
     assert faults(written(Sheet("all", (NOTE,), 2))) != []
 
 
+def test_tokens_in_cells_and_running_text_are_in_it():
+    table = Table("", (Column("x", "contribution"),), [(-1.5,), (None,), (NAN,)])
+    assert faults(written(LENS, PASSAGE, Passage("", (), ()), Sheet("", (LENS,), 1), table)) == []
+    found = written(LENS, PASSAGE)["parts"]
+    assert found[0]["tokens"][1] == ["\u6f22\u5b57", None]
+    assert found[1]["values"] == [None, 2.5, 0.25, "NaN", 5.0]
+
+
 def test_a_view_without_parts_is_in_it():
     assert faults(json.loads(render(View("test", ()), Screen()))) == []
 
 
 def test_a_changed_envelope_is_refused():
     assert faults(changed()) == []
+    assert faults(changed(parts=[GRID, GRID | {"tokens": [["a", None]]}, PASSED])) == []
     for key in changed():
         answer = changed()
         del answer[key]
@@ -110,6 +121,12 @@ def test_a_changed_envelope_is_refused():
         {"parts": [{"kind": "note", "text": 1}]},
         {"parts": [{"kind": "note", "text": "", "more": 1}]},
         {"parts": [{"kind": "grid", "title": "", "rows": [], "columns": [], "values": [["x"]]}]},
+        {"parts": [GRID | {"tokens": [[1]]}]},
+        {"parts": [GRID | {"tokens": None}]},
+        {"parts": [PASSED | {"tokens": [None]}]},
+        {"parts": [PASSED | {"values": ["x"]}]},
+        {"parts": [PASSED | {"more": 1}]},
+        {"parts": [{"kind": "passage", "title": "", "tokens": []}]},
         {"parts": [{"kind": "table", "title": "", "columns": [{"name": "a"}], "rows": []}]},
         {"parts": [{"kind": "facts", "title": "", "facts": {"a": {"b": 1}}}]},
     ],

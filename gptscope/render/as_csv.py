@@ -1,4 +1,4 @@
-"""CSV: tables, grids and facts, one after another, with a blank line and a title between them."""
+"""CSV: tables, grids, passages and facts, one after another, a blank line and a title between."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ import io
 from typing import TYPE_CHECKING, Any
 
 from gptscope.glyphs import visible
-from gptscope.view import Column, Facts, Grid, Note, Part, Sheet, Table, View
+from gptscope.view import Column, Facts, Grid, Note, Part, Passage, Sheet, Table, View
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gptscope.render.screen import Screen
+
+    Data = Table | Grid | Passage | Facts
 
 FORMULA = ("=", "+", "-", "@")  # a spreadsheet would compute a cell that begins so
 
@@ -31,14 +33,14 @@ def render(view: View, screen: Screen) -> str:  # noqa: ARG001
     return text.getvalue()
 
 
-def flat(p: Part) -> tuple[Table | Grid | Facts, ...]:
+def flat(p: Part) -> tuple[Data, ...]:
     """The parts that hold data; a sheet is its grids."""
     if isinstance(p, Sheet):
         return p.grids
     return () if isinstance(p, Note) else (p,)
 
 
-def lines(p: Table | Grid | Facts) -> Iterator[list[Any]]:
+def lines(p: Data) -> Iterator[list[Any]]:
     """The header and the rows of one part."""
     match p:
         case Table(_, columns, rows):
@@ -46,12 +48,30 @@ def lines(p: Table | Grid | Facts) -> Iterator[list[Any]]:
             yield [name for c, n in zip(columns, sizes, strict=True) for name in _names(c, n)]
             for row in rows:
                 yield [v for value, n in zip(row, sizes, strict=True) for v in _spread(value, n)]
+        case Grid() if p.tokens is not None:
+            yield from one_by_one(p)
         case Grid(_, rows, columns):
             yield ["", *columns]
             yield from ([label, *line] for label, line in zip(rows, p.cells(), strict=True))
+        case Passage(_, tokens, numbers):
+            yield ["position", "token", "value"]
+            yield from ([i, *both] for i, both in enumerate(zip(tokens, numbers, strict=True)))
         case Facts(_, pairs):
             yield [column.name for column, _ in pairs]
             yield [value for _, value in pairs]
+
+
+def one_by_one(p: Grid) -> Iterator[list[Any]]:
+    """A line for every cell of a grid with tokens; a position after every label of a token."""
+    sides = (p.row_kind == "token", p.column_kind == "token")
+    names = ["row position", "column position"] if all(sides) else ["position", "position"]
+    yield ["row", *names[: sides[0]], "column", *names[1 : 1 + sides[1]], "token", "value"]
+    rows = zip(p.rows, p.at_rows, p.cell_tokens() or (), p.cells(), strict=True)
+    for row, at_row, tokens, values in rows:
+        before = [row, at_row][: 1 + sides[0]]
+        columns = zip(p.columns, p.at_columns, tokens, values, strict=True)
+        for column, at_column, token, value in columns:
+            yield [*before, *[column, at_column][: 1 + sides[1]], token, value]
 
 
 def cell(value: Any) -> Any:  # noqa: ANN401

@@ -12,12 +12,12 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from gptscope import __version__
-from gptscope.view import Facts, Grid, Note, Part, Sheet, Table, View
+from gptscope.view import Facts, Grid, Note, Part, Passage, Sheet, Table, View
 
 if TYPE_CHECKING:
     from gptscope.render.screen import Screen
 
-SCHEMA = "gptscope/view/1"
+SCHEMA = "gptscope/view/2"
 
 
 def render(view: View, screen: Screen) -> str:  # noqa: ARG001
@@ -44,10 +44,14 @@ def part(p: Part) -> dict[str, Any]:
             return {"kind": "table", "title": title, "columns": heads, "rows": cells}
         case Grid(title, rows, columns):
             sides = {"rows": list(rows), "columns": list(columns)} | positions(p)
-            return {"kind": "grid", "title": title, **sides, "values": plain(p.cells())}
+            values = {"values": plain(p.cells())} | spoken(p)
+            return {"kind": "grid", "title": title, **sides, **values}
         case Sheet(title, grids, columns):
             inner = [part(one) for one in grids]
             return {"kind": "sheet", "title": title, "columns": columns, "grids": inner}
+        case Passage(title, tokens, numbers):
+            each = {"tokens": list(tokens), "values": plain(list(numbers))}
+            return {"kind": "passage", "title": title, **each}
         case Facts(title, pairs):
             facts = {column.name: plain(value) for column, value in pairs}
             return {"kind": "facts", "title": title, "facts": facts}
@@ -59,6 +63,12 @@ def positions(p: Grid) -> dict[str, list[int]]:
     """Where the tokens of rows and columns stand, if that is not 0, 1, 2, ..."""
     sides = {"row_positions": p.row_positions, "column_positions": p.column_positions}
     return {side: list(found) for side, found in sides.items() if found is not None}
+
+
+def spoken(p: Grid) -> dict[str, list[list[str | None]]]:
+    """The token of every cell, if the cells have any."""
+    found = p.cell_tokens()
+    return {} if found is None else {"tokens": found}
 
 
 def plain(value: Any) -> Any:  # noqa: ANN401

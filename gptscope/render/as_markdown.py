@@ -9,12 +9,12 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from gptscope.glyphs import token_glyphs, visible
-from gptscope.render.fed import fed
+from gptscope.render.fed import changed, fed
 from gptscope.render.numbers import formatter
-from gptscope.view import Column, Facts, Grid, Kind, Note, Part, Sheet, Table, View
+from gptscope.view import Column, Facts, Grid, Kind, Note, Part, Passage, Sheet, Table, View
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from gptscope.render.screen import Screen
 
@@ -29,10 +29,12 @@ WORDS: tuple[Kind, ...] = ("text", "token")
 
 
 def render(view: View, screen: Screen) -> str:
-    """What was fed, then every part."""
+    """What was fed and changed, then every part."""
     blocks = [f"## gptscope {plain(view.command)}"]
     if view.input:
         blocks.append(note(fed(view.model or {}, view.input)))
+    if view.edits:
+        blocks.append(note(changed(view.edits)))
     blocks += [block for part in view.parts for block in of(part, screen.precision)]
     return "\n\n".join(blocks) + "\n"
 
@@ -52,6 +54,8 @@ def of(part: Part, precision: int | None) -> Iterator[str]:
         case Sheet(_, grids):
             for one in grids:
                 yield from (block.replace("### ", "#### ", 1) for block in of(one, precision))
+        case Passage():
+            yield passage(part, precision)
         case Facts(_, pairs):
             rows = [[plain(column.name), fact(column, value, precision)] for column, value in pairs]
             yield "\n".join([row(["", ""]), row(["---", "---"]), *map(row, rows)])
@@ -70,13 +74,16 @@ def table(part: Table, precision: int | None) -> str:
 
 
 def grid(part: Grid, precision: int | None) -> str:
-    """A table with a label before every row; a position before every token."""
+    """A table with a label before every row; a position before every token, a token in a cell."""
     values = part.cells()
     seen = [v for line in values for v in line if v is not None]
     write = formatter(part.kind, seen, grid=True, precision=precision)
+    above = part.cell_tokens() or [[None] * len(part.columns)] * len(part.rows)
     rows = [
-        [label, *map(write, line)]
-        for label, line in zip(labels(part.rows, part.row_kind, part.at_rows), values, strict=True)
+        [label, *(paired(*both, write) for both in zip(words, line, strict=True))]
+        for label, words, line in zip(
+            labels(part.rows, part.row_kind, part.at_rows), above, values, strict=True
+        )
     ]
     sides = ["---", *["---:"] * len(part.columns)]
     return "\n".join(
@@ -86,6 +93,20 @@ def grid(part: Grid, precision: int | None) -> str:
             *map(row, rows),
         ]
     )
+
+
+def passage(part: Passage, precision: int | None) -> str:
+    """Every token and its number; a new line after every line end."""
+    seen = [value for value in part.values if value is not None]
+    write, text = formatter(part.kind, seen, grid=True, precision=precision), ""
+    for words, value in zip(part.tokens, part.values, strict=True):
+        text += paired(words, value, write) + ("<br>" if "\n" in words else ", ")
+    return begun(text.removesuffix(", ").removesuffix("<br>"))
+
+
+def paired(words: str | None, value: Any, write: Callable[[Any], str]) -> str:  # noqa: ANN401
+    """A token, if there is one, and a number."""
+    return f"{token(words or '')} {write(value)}".strip()
 
 
 def labels(texts: Sequence[str], kind: Kind, at: Sequence[int]) -> list[str]:
@@ -128,7 +149,12 @@ def indented(line: str) -> str:
 
 def note(text: str) -> str:
     """A paragraph, even where it begins like something else."""
-    return FIRST.sub(lambda found: f"{found[0][:-1]}\\{found[0][-1]}", plain(text.strip()))
+    return begun(plain(text.strip()))
+
+
+def begun(text: str) -> str:
+    """A paragraph whose first sign makes nothing else of it."""
+    return FIRST.sub(lambda found: f"{found[0][:-1]}\\{found[0][-1]}", text)
 
 
 def plain(text: str) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gptscope.view import Facts, Grid, Kind, Note, Part, Sheet, Table, View
+from gptscope.view import Facts, Grid, Kind, Note, Part, Passage, Sheet, Table, View
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -31,12 +31,14 @@ INT64 = np.iinfo(np.int64)
 
 
 def render(view: View, screen: Screen) -> bytes:  # noqa: ARG001
-    """What was fed, then the arrays of every part that holds data."""
+    """What was fed and changed, then the arrays of every part that holds data."""
     names = Names()
     arrays: dict[str, Array] = {}
     if view.input:
         arrays[names.new("ids")] = np.array(view.input["ids"], np.int64)
         arrays[names.new("tokens")] = column(view.input["tokens"], "token")
+    if view.edits:
+        arrays[names.new("edits")] = column(view.edits, "text")
     for part in view.parts:
         arrays |= dict(arrays_of(part, names))
     file = io.BytesIO()
@@ -94,6 +96,9 @@ def arrays_of(part: Part, names: Names, before: str = "") -> Named:
             inner = Names()
             for grid in grids:
                 yield from arrays_of(grid, inner, f"{name}.")
+        case Passage(_, tokens, numbers, kind):
+            yield name, column(numbers, kind)
+            yield f"{name}.tokens", column(tokens, "token")
         case Facts(_, pairs):
             inner = Names()
             for c, value in pairs:
@@ -101,7 +106,7 @@ def arrays_of(part: Part, names: Names, before: str = "") -> Named:
 
 
 def matrix(part: Grid, name: str) -> Named:
-    """The values, NaN where nothing is to be seen; the labels of both sides; what is hidden."""
+    """The values, NaN where nothing is to be seen; labels, tokens of cells, what is hidden."""
     values = np.asarray(part.values)
     if part.hidden is not None:
         real = values if values.dtype.kind == "f" else values.astype(np.float64)
@@ -109,6 +114,11 @@ def matrix(part: Grid, name: str) -> Named:
     yield name, values
     yield f"{name}.rows", column(part.rows, "token")
     yield f"{name}.columns", column(part.columns, "token")
+    if (tokens := part.cell_tokens()) is not None:
+        yield (
+            f"{name}.tokens",
+            column([t for row in tokens for t in row], "token").reshape(values.shape),
+        )
     if part.hidden is not None:
         yield f"{name}.hidden", np.asarray(part.hidden)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from gptscope.glyphs import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 SHOWN = 24  # ids
 
@@ -16,6 +16,11 @@ def fed(model: Mapping[str, Any], given: Mapping[str, Any]) -> str:
     """The model, the ids, and what stands around the text."""
     ids = " ".join(map(str, given["ids"][:SHOWN])) + (" …" if len(given["ids"]) > SHOWN else "")
     return f"{summary(model, given)}: {ids} ({around(given)})"
+
+
+def changed(edits: Iterable[str]) -> str:
+    """What was changed while the model ran, in one line."""
+    return f"changed: {', '.join(map(visible, edits))}"
 
 
 def summary(model: Mapping[str, Any], given: Mapping[str, Any]) -> str:

@@ -36,7 +36,7 @@ def formatter(
         return Formatter(f"z.{places}f", least=0 if grid else places)
     if kind == "count":
         return Formatter(",d")
-    if kind in ("signed", "length"):
+    if kind in ("signed", "contribution", "length"):
         return Formatter(number_format(values, precision))
     if kind in ROUNDING:
         digits = max(SETTING, precision or 0) if kind == "number" else precision or ERROR

@@ -48,6 +48,7 @@ DIVERGING_ON_LIGHT: Stops = (
     (0.5, (224, 130, 20)),
     (1.0, (127, 59, 8)),
 )
+SPREAD = ("signed", "contribution", "vector")  # kinds of numbers on both sides of zero
 UNSEEN = 0.005  # a share of the scale too small to colour
 LEVELS = (0, 95, 135, 175, 215, 255)  # of the cube of 216 colours among the 256
 DARK = (0, 1, 4)  # of the 16, those that need white text, whatever the theme
@@ -92,7 +93,7 @@ SCALES: Mapping[tuple[str, bool], Scale] = {  # what it is for, whether the back
 
 def scale_for(kind: str, *, light: bool) -> Scale:
     """The scale of a kind of value on a background."""
-    spread = "diverging" if kind in ("signed", "vector") else "sequential"
+    spread = "diverging" if kind in SPREAD else "sequential"
     return SCALES[spread, light]
 
 

@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from gptscope.glyphs import UNSAFE, UNSEEN
 from gptscope.render import render
 from gptscope.render.screen import Screen
-from gptscope.view import Column, Facts, Grid, Note, Sheet, Table, View
+from gptscope.view import Column, Facts, Grid, Note, Passage, Sheet, Table, View
 
 TEXT = st.text(max_size=40)
 NUMBER = st.none() | st.floats(width=32) | st.integers(-(10**6), 10**6)
@@ -22,6 +22,7 @@ VALUES = {
     "token": TEXT,
     "probability": PROBABILITY,
     "signed": NUMBER,
+    "contribution": NUMBER,
     "length": NUMBER,
     "number": NUMBER,
     "count": st.none() | st.integers(),
@@ -41,20 +42,30 @@ def grids(draw):
     n, m = draw(st.integers(1, 4)), draw(st.integers(1, 9))
     numbers = draw(st.lists(st.floats(width=32), min_size=n * m, max_size=n * m))
     labels = [tuple(draw(st.lists(TEXT, min_size=k, max_size=k))) for k in (n, m)]
-    kinds = draw(st.sampled_from(["probability", "signed", "length"]))
+    kinds = draw(st.sampled_from(["probability", "signed", "length", "contribution"]))
     masks = st.lists(st.booleans(), min_size=n * m, max_size=n * m)
     mask = draw(st.none() | masks)
     hidden = None if mask is None else np.reshape(mask, (n, m))
-    return Grid(draw(TEXT), *labels, np.reshape(numbers, (n, m)), kinds, hidden=hidden)
+    rows = st.lists(TEXT, min_size=m, max_size=m).map(tuple)
+    tokens = draw(st.none() | st.lists(rows, min_size=n, max_size=n).map(tuple))
+    values = np.reshape(numbers, (n, m))
+    return Grid(draw(TEXT), *labels, values, kinds, hidden=hidden, tokens=tokens)
+
+
+@st.composite
+def passages(draw):
+    pairs = draw(st.lists(st.tuples(TEXT, NUMBER), max_size=9))
+    kind = draw(st.sampled_from(["probability", "signed", "length", "contribution"]))
+    return Passage(draw(TEXT), tuple(t for t, _ in pairs), [v for _, v in pairs], kind)
 
 
 PAIRS = st.lists(st.tuples(st.builds(Column, TEXT), TEXT), min_size=1, max_size=4)
 SHEETS = st.builds(
     Sheet, TEXT, st.lists(grids(), min_size=1, max_size=3).map(tuple), st.integers(1, 3)
 )
-PARTS = (
-    tables() | grids() | SHEETS | st.builds(Facts, TEXT, PAIRS.map(tuple)) | st.builds(Note, TEXT)
-)
+FACTS = st.builds(Facts, TEXT, PAIRS.map(tuple))
+PARTS = tables() | grids() | SHEETS | passages() | FACTS | st.builds(Note, TEXT)
+EDITS = st.lists(TEXT, max_size=2).map(tuple)
 
 
 def unsafe(text):
@@ -71,9 +82,9 @@ def test_no_part_is_wider_than_the_screen_or_moves_the_cursor(part, width, unico
 
 
 @pytest.mark.parametrize("fmt", ["json", "csv", "markdown", "html", "svg"])
-@given(part=PARTS)
-def test_no_format_sends_control_characters(fmt, part):
-    text = render(View("test", (part,)), fmt, Screen())
+@given(part=PARTS, edits=EDITS)
+def test_no_format_sends_control_characters(fmt, part, edits):
+    text = render(View("test", (part,), edits=edits), fmt, Screen())
     assert unsafe(text) == []
     if fmt == "json":
         json.loads(text)

@@ -7,7 +7,7 @@ from gptscope import __version__
 from gptscope.render.as_json import plain, render
 from gptscope.render.screen import Screen
 from gptscope.view import Column, Table
-from tests.helpers.views import EVERYTHING, INF, INPUT, NAN, grid, view
+from tests.helpers.views import EDITS, EVERYTHING, INF, INPUT, NAN, grid, view
 
 
 def read(*parts):
@@ -18,18 +18,20 @@ def test_the_envelope():
     answer = json.loads(render(EVERYTHING, Screen()))
     parts = answer.pop("parts")
     assert answer == {
-        "schema": "gptscope/view/1",
+        "schema": "gptscope/view/2",
         "gptscope": __version__,
         "command": "test",
         "model": {"name": "a model"},
         "input": INPUT,
-        "edits": [],
+        "edits": list(EDITS),
     }
-    assert [part["kind"] for part in parts] == ["table", "grid", "facts", "note"]
+    assert [part["kind"] for part in parts] == [
+        *("table", "grid", "facts", "note", "grid", "passage")
+    ]
 
 
 def test_every_kind_of_part():
-    table, matrix, facts, note = read(*EVERYTHING.parts)
+    table, matrix, facts, note, *_ = read(*EVERYTHING.parts)
     assert table["columns"][4] == {"name": "probability", "kind": "probability"}
     assert table["rows"][0]["vector"] == [1, -1, 0.25]
     assert table["rows"][1]["count"] is None

@@ -98,12 +98,12 @@ def test_labels_that_are_words_have_no_positions():
 def test_a_table_has_numbers_as_the_terminal_has_them():
     _, _, head, sides, first, second = lines(*EVERYTHING.parts[:1])
     assert head.startswith("| text | token | id | count | probability |")
-    assert sides == "| --- | --- |" + " ---: |" * 8
+    assert sides == "| --- | --- |" + " ---: |" * 9
     assert first == (
-        "| some words | `\u00b7tok` | 7 | 1,234 | 0.2500 | -1.500 | 2.000 | 0.8 | 2e-05 "
+        "| some words | `\u00b7tok` | 7 | 1,234 | 0.2500 | -1.500 | 2.000 | 0.8 | 2e-05 | -0.5000 "
         "| 1.000 -1.000 0.250 |"
     )
-    assert second == "|  | `\u21b5` | - | - | - | - | - | - | - | 0.000 0.500 -0.500 |"
+    assert second == "|  | `\u21b5` | - | - | - | - | - | - | - | - | 0.000 0.500 -0.500 |"
 
 
 def test_precision_is_obeyed():

@@ -32,6 +32,7 @@ from gptscope.render.numbers import brief, decimals, formatter, number_format
         ("error", np.float32(3.3e-7), "3e-07"),
         ("error", math.inf, "inf"),
         ("signed", -1.5, "-1.500"),
+        ("contribution", -1.5, "-1.500"),
         ("length", 12.345, "12.35"),
     ],
 )
@@ -71,7 +72,7 @@ def test_what_is_next_to_nothing_is_written_in_powers_of_ten(largest):
     assert number_format([0.0, largest / 3, None, -largest]) == "+.1e"
 
 
-@pytest.mark.parametrize("kind", ["signed", "length"])
+@pytest.mark.parametrize("kind", ["signed", "contribution", "length"])
 @pytest.mark.parametrize(
     ("values", "texts"),
     [
@@ -88,14 +89,16 @@ def test_a_column_with_a_huge_number_has_four_significant_digits(kind, values, t
 
 
 @pytest.mark.parametrize(
-    "kind", ["probability", "count", "signed", "length", "number", "error", "id"]
+    "kind", ["probability", "count", "signed", "contribution", "length", "number", "error", "id"]
 )
 @pytest.mark.parametrize("grid", [False, True])
 def test_nothing_is_a_dash(kind, grid):
     assert formatter(kind, [None], grid=grid)(None) == "-"
 
 
-@pytest.mark.parametrize("kind", ["probability", "signed", "length", "number", "error", "id"])
+@pytest.mark.parametrize(
+    "kind", ["probability", "signed", "contribution", "length", "number", "error", "id"]
+)
 @pytest.mark.parametrize("wrong", [math.nan, np.float64("nan"), np.float32("nan")])
 @pytest.mark.parametrize("grid", [False, True])
 def test_not_a_number_is_told(kind, wrong, grid):

@@ -7,10 +7,18 @@ import pytest
 from gptscope.render import BINARY, ENDINGS, RENDERERS, render
 from gptscope.render.screen import Screen
 from gptscope.view import Sheet
-from tests.helpers.views import EVERYTHING, FACTS, GRID, NOTE, TABLE, view
+from tests.helpers.views import EVERYTHING, FACTS, GRID, LENS, NOTE, PASSAGE, TABLE, view
 
 SHEET = Sheet("a sheet", (GRID, GRID), 2)
-PARTS = {"table": TABLE, "grid": GRID, "sheet": SHEET, "facts": FACTS, "note": NOTE}
+PARTS = {
+    "table": TABLE,
+    "grid": GRID,
+    "lens": LENS,
+    "sheet": SHEET,
+    "passage": PASSAGE,
+    "facts": FACTS,
+    "note": NOTE,
+}
 
 
 def test_the_formats():

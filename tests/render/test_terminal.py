@@ -18,8 +18,8 @@ from gptscope.render.screen import Screen
 from gptscope.render.terminal import render
 from gptscope.render.terminal.__main__ import gallery
 from gptscope.render.terminal.__main__ import main as show_gallery
-from gptscope.view import Column, Facts, Grid, Note, Sheet, Table, View
-from tests.helpers.views import EVERYTHING, GRID, INF, INPUT, KINDS, NAN, NOTE, grid, view
+from gptscope.view import Column, Facts, Grid, Note, Passage, Sheet, Table, View
+from tests.helpers.views import EVERYTHING, GRID, INF, INPUT, KINDS, NAN, NOTE, grid, lines, view
 
 SGR = re.compile(r"\x1b\[[0-9;]*m")
 FIRST = " ".join(map(str, range(24)))
@@ -33,11 +33,6 @@ pytestmark = pytest.mark.usefixtures("plain_terminal")
 def few_colours(monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
-
-
-def lines(*parts, width=80, **screen):
-    text = render(view(*parts), Screen(width, **screen))
-    return [line.rstrip() for line in text.removesuffix("\n").split("\n")]
 
 
 def table(kind, *values):
@@ -646,7 +641,7 @@ CELLS = {
     "count": st.none() | st.integers(0, 10**12),
     "probability": st.none() | st.floats(0, 1),
     "vector": st.lists(REAL, max_size=150),
-} | dict.fromkeys(("signed", "length", "number", "error"), st.none() | REAL)
+} | dict.fromkeys(("signed", "length", "number", "error", "contribution"), st.none() | REAL)
 
 
 @st.composite
@@ -664,8 +659,18 @@ def grids(draw, most=7):
     hidden = None if mask is None else np.resize(mask, (n, m))
     labels = [tuple(draw(WORDS) for _ in range(min(k, 4))) * k for k in (n, m)]
     rows, columns = (names[:k] for names, k in zip(labels, (n, m), strict=True))
-    kind = draw(st.sampled_from(["probability", "signed", "length"]))
-    return Grid(draw(WORDS), rows, columns, numbers, kind, hidden=hidden)
+    kind = draw(st.sampled_from(["probability", "signed", "length", "contribution"]))
+    words = draw(st.none() | st.lists(WORDS, min_size=1, max_size=4))
+    tokens = words and tuple(tuple((words * m)[:m]) for _ in range(n))
+    return Grid(draw(WORDS), rows, columns, numbers, kind, hidden=hidden, tokens=tokens)
+
+
+@st.composite
+def passages(draw):
+    tokens = draw(st.lists(WORDS, max_size=12))
+    values = draw(st.lists(st.none() | REAL, min_size=len(tokens), max_size=len(tokens)))
+    kind = draw(st.sampled_from(["probability", "signed", "length", "contribution"]))
+    return Passage(draw(WORDS), tuple(tokens), values, kind)
 
 
 SHEETS = st.builds(Sheet, WORDS, st.lists(grids(60), max_size=5).map(tuple), st.integers(1, 12))
@@ -673,7 +678,7 @@ PAIRS = st.sampled_from([kind for kind in KINDS if kind != "vector"]).flatmap(
     lambda kind: st.tuples(st.builds(Column, WORDS, st.just(kind)), CELLS[kind])
 )
 FACTS = st.builds(Facts, WORDS, st.lists(PAIRS, max_size=4).map(tuple))
-PARTS = tables() | grids() | SHEETS | FACTS | st.builds(Note, WORDS)
+PARTS = tables() | grids() | SHEETS | passages() | FACTS | st.builds(Note, WORDS)
 SCREENS = st.builds(
     Screen,
     width=st.sampled_from([20, 40, 80]) | st.integers(20, 200),
@@ -694,11 +699,11 @@ TERMINALS = st.sampled_from(
 
 
 @settings(max_examples=200)
-@given(PARTS, SCREENS, TERMINALS)
-def test_any_part_fits_any_screen(part, screen, env):
+@given(PARTS, SCREENS, TERMINALS, st.lists(WORDS, max_size=3).map(tuple))
+def test_any_part_fits_any_screen(part, screen, env, edits):
     drawn = screen if screen.encoding == "utf-8" else Screen(**{**vars(screen), "unicode": False})
     with mock.patch.dict(os.environ, env):
-        text = SGR.sub("", render(view(part), drawn))
+        text = SGR.sub("", render(View("test", (part,), edits=edits), drawn))
     assert [line for line in text.split("\n") if cell_len(line) > screen.width] == []
     assert has(drawn.charset, text)
     every = set(text) - {"\n", " "}
@@ -725,7 +730,7 @@ def test_a_long_table_does_not_take_long(width):
 
 def test_the_gallery_has_every_kind_of_part_and_of_column():
     parts = gallery().parts
-    assert {type(part) for part in parts} == {Table, Grid, Sheet, Facts, Note}
+    assert {type(part) for part in parts} == {Table, Grid, Sheet, Passage, Facts, Note}
     assert {c.kind for part in parts if isinstance(part, Table) for c in part.columns} == set(KINDS)
     assert {part.kind for part in parts if isinstance(part, Grid)} == {
         *("probability", "signed", "length")

@@ -11,18 +11,19 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from gptscope.glyphs import token_glyphs, visible
+from gptscope.render.as_html.bars import BARS, NO_BAR, bar_of
 from gptscope.render.as_html.colours import rules
+from gptscope.render.as_html.passages import passage
 from gptscope.render.as_html.pictures import (
-    bar,
     grid,
     largest_in,
     sheet,
     strip,
     strip_legend,
 )
-from gptscope.render.fed import around, summary
+from gptscope.render.fed import around, changed, summary
 from gptscope.render.numbers import formatter
-from gptscope.view import Column, Facts, Grid, Note, Part, Sheet, Table, View
+from gptscope.view import Column, Facts, Grid, Note, Part, Passage, Sheet, Table, View
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -46,7 +47,7 @@ PAGE = """\
 </body>
 </html>
 """
-NUMBERS = ("id", "count", "probability", "signed", "length", "number", "error")
+NUMBERS = ("id", "count", "probability", "signed", "length", "number", "error", "contribution")
 
 
 def render(view: View, screen: Screen) -> str:
@@ -70,7 +71,7 @@ def header(view: View) -> str:
         items = "".join(f"<li>{token(t)}<small>{i}</small></li>" for t, i in pairs)
         lines.append(f'<ol class="tokens" aria-label="Tokens and their ids">{items}</ol>')
     if view.edits:
-        lines.append(f'<p class="fed">changed: {text(", ".join(view.edits))}</p>')
+        lines.append(f'<p class="changed">{escape(changed(view.edits))}</p>')
     return "\n".join([*lines, "</header>"])
 
 
@@ -87,17 +88,25 @@ def of(part: Part, name: str, precision: int | None) -> str:
             inner, below = grid(part, known, precision)
         case Sheet():
             inner, below = sheet(part, precision)
+        case Passage():
+            inner, below = passage(part, precision)
         case Facts():
             return f"<figure>\n{title if part.title else ''}\n{facts(part, precision)}\n</figure>"
     box = f'<div class="scroll" tabindex="0" role="region" {known}>\n{inner}\n</div>'
     return f"<figure>\n{title if part.title else ''}\n{box}\n{below}</figure>"
 
 
-KINDS = {Table: "table", Grid: "grid", Sheet: "sheet of grids", Facts: "facts"}
+KINDS = {
+    Table: "table",
+    Grid: "grid",
+    Sheet: "sheet of grids",
+    Passage: "passage",
+    Facts: "facts",
+}
 
 
 def table(part: Table, known: str, precision: int | None) -> str:
-    """Words to the left, numbers to the right; a bar beside a probability, a list as a strip."""
+    """Words to the left, numbers to the right, some with a bar; a list as a strip."""
     classes = [class_of(column) for column in part.columns]
     heads = "".join(
         f'<th scope="col" class="{one}">{text(column.name)}</th>'
@@ -120,7 +129,7 @@ def table(part: Table, known: str, precision: int | None) -> str:
 
 def class_of(column: Column) -> str:
     """How the cells of a column look."""
-    if column.kind == "probability":
+    if column.kind in BARS:
         return "number bars"
     return "number" if column.kind in NUMBERS else column.kind
 
@@ -134,13 +143,14 @@ def writer(column: Column, values: Sequence[Any], precision: int | None) -> Call
         return lambda value: "" if value is None else token(value)
     numbers = [v for v in values if not isinstance(v, str)]
     write = formatter(column.kind, numbers, precision=precision)
+    bar = bar_of(column.kind, numbers)
 
     def cell(value: Any) -> str:  # noqa: ANN401
         if value is None:
-            return "" if column.kind == "text" else "-"
+            return "" if column.kind == "text" else f"-{NO_BAR if column.kind in BARS else ''}"
         if isinstance(value, str):
             return text(value)
-        return escape(write(value)) + (bar(value) if column.kind == "probability" else "")
+        return escape(write(value)) + bar(value)
 
     return cell
 
@@ -157,9 +167,11 @@ def legend_of(part: Table, precision: int | None) -> str:
 
 
 def facts(part: Facts, precision: int | None) -> str:
-    """Names and values; words keep their lines."""
+    """Names and values; words keep their lines; a part of a sum has nothing to be compared with."""
     lines = []
     for column, value in part.pairs:
+        if column.kind == "contribution":
+            column = Column(column.name, "signed")  # noqa: PLW2901
         shown = escape(visible(value, keep="\n")) if isinstance(value, str) else None
         if shown is None or column.kind == "token":
             shown = writer(column, [value], precision)(value) or "-"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from gptscope.render.palette import RGB, Stops, colour, ink, scale_for
+from gptscope.render.palette import RGB, SPREAD, Stops, colour, ink, scale_for
 
 STEPS = 64  # between neighbours, no eye sees a difference
 WRONG = "wrong"  # not a number, or infinite
@@ -43,7 +43,7 @@ SEQUENTIAL, DIVERGING = Steps("s", "probability", 0.0), Steps("d", "signed", -1.
 
 def steps_for(kind: str) -> Steps:
     """The steps for a kind of number."""
-    return DIVERGING if kind in ("signed", "vector") else SEQUENTIAL
+    return DIVERGING if kind in SPREAD else SEQUENTIAL
 
 
 def rules() -> str:

@@ -1,8 +1,7 @@
-"""What has colours in a page: grids, sheets, strips, bars, and the legends that explain them."""
+"""What has colours in a page: grids, sheets, strips, and the legends that explain them."""
 
 from __future__ import annotations
 
-import math
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -30,8 +29,10 @@ def grid(part: Grid, known: str, precision: int | None) -> tuple[str, str]:
     )
     rows = []
     sides = labels(part.rows, part.row_kind, part.at_rows)
-    for (place, name), line in zip(sides, part.cells(), strict=True):
-        inner = "".join(cell(value, write(value), scale, steps) for value in line)
+    above = part.cell_tokens() or [[None] * len(part.columns)] * len(part.rows)
+    for (place, name), words, line in zip(sides, above, part.cells(), strict=True):
+        pairs = zip(words, line, strict=True)
+        inner = "".join(cell(word, value, write(value), scale, steps) for word, value in pairs)
         rows.append(f'<tr><th scope="row" title="{name}">{place}{name}</th>{inner}</tr>')
     body = "\n".join(rows)
     whole = f'<table class="grid" {known}>\n<thead><tr><td></td>{heads}</tr></thead>\n'
@@ -48,12 +49,24 @@ def labels(texts: Sequence[str], kind: Kind, at: Sequence[int]) -> list[tuple[st
     return [("", escape(visible(words))) for words in texts]
 
 
-def cell(value: Any, shown: str, scale: float, steps: Steps) -> str:  # noqa: ANN401
-    """A number on its colour; what is hidden, and what is no number, look like nothing else."""
+def cell(word: str | None, value: Any, shown: str, scale: float, steps: Steps) -> str:  # noqa: ANN401
+    """A number, under a token if it has one, on its colour; what is hidden looks like nothing else.
+
+    Nor does what is no number.
+    """
     if value is None:
         return '<td class="number hidden"><span aria-label="hidden">-</span></td>'
-    look = "" if abs(value) / scale < UNSEEN else f" step {steps.of(value, scale)}"
-    return f'<td class="number{look}">{escape(shown)}</td>'
+    look = look_of(value, scale, steps)
+    if word is None:
+        return f'<td class="number{look}">{escape(shown)}</td>'
+    token = escape(token_glyphs(word))
+    inner = f'<span class="token">{token}</span> {escape(shown)}'
+    return f'<td class="number{look}" title="{token}">{inner}</td>'
+
+
+def look_of(value: float, scale: float, steps: Steps) -> str:
+    """The classes of a number on its colour; next to nothing has none."""
+    return "" if abs(value) / scale < UNSEEN else f" step {steps.of(value, scale)}"
 
 
 def sheet(part: Sheet, precision: int | None) -> tuple[str, str]:
@@ -103,12 +116,6 @@ def run(values: Iterable[Any], y: int, scale: float, steps: Steps) -> list[str]:
     ]
 
 
-def bar(share: float) -> str:
-    """A bar as long as the share; the number stands beside it."""
-    part = min(max(float(share), 0.0), 1.0) * 100 if math.isfinite(share) else 0.0
-    return f'<span class="bar" aria-hidden="true"><i style="width:{part:.4g}%"></i></span>'
-
-
 def strip_legend(lists: Iterable[Sequence[float]], precision: int | None) -> str:
     """What the cells of strips mean."""
     scale = largest_in(lists)
@@ -119,10 +126,14 @@ def legend(grids: Sequence[Grid], precision: int | None) -> str:
     """What the colours of grids mean, and how a hidden cell looks."""
     if not grids:
         return ""
-    scale, steps = scale_of(grids), steps_for(grids[0].kind)
-    write = formatter(grids[0].kind, [scale], grid=True, precision=precision)
     hidden = any(one.hidden is not None and one.hidden.any() for one in grids)
     more = '<span class="swatch hidden"></span><span>hidden</span>' if hidden else ""
+    return ends(grids[0].kind, scale_of(grids), precision, more)
+
+
+def ends(kind: Kind, scale: float, precision: int | None, more: str = "") -> str:
+    """What the colours of a kind of number mean, up to the largest."""
+    write, steps = formatter(kind, [scale], grid=True, precision=precision), steps_for(kind)
     return from_to(write(steps.low * scale), write(scale), steps, more)
 
 
@@ -134,9 +145,12 @@ def from_to(low: str, high: str, steps: Steps, more: str = "") -> str:
 
 def scale_of(grids: Sequence[Grid]) -> float:
     """The value that has the strongest colour."""
-    if grids and grids[0].kind == "probability":
-        return 1.0
-    return largest_of(seen(grids)) or 1.0
+    return full_scale(grids[0].kind if grids else "number", seen(grids))
+
+
+def full_scale(kind: Kind, values: Iterable[float]) -> float:
+    """The same for numbers that stand by themselves."""
+    return 1.0 if kind == "probability" else largest_of(values) or 1.0
 
 
 def largest_in(lists: Iterable[Sequence[float]]) -> float:

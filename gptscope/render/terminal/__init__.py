@@ -10,14 +10,15 @@ from rich.segment import Segment
 from rich.terminal_theme import DEFAULT_TERMINAL_THEME, SVG_EXPORT_THEME
 from rich.text import Text
 
-from gptscope.render.fed import fed
+from gptscope.render.fed import changed, fed
 from gptscope.render.terminal.cells import wide
 from gptscope.render.terminal.facts import facts
 from gptscope.render.terminal.grids import grid
+from gptscope.render.terminal.passages import passage
 from gptscope.render.terminal.place import Place
 from gptscope.render.terminal.sheets import sheet
 from gptscope.render.terminal.tables import table
-from gptscope.view import Facts, Grid, Note, Part, Sheet, Table, View
+from gptscope.view import Facts, Grid, Note, Part, Passage, Sheet, Table, View
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -89,11 +90,13 @@ def draw(view: View, place: Place) -> None:
 
 
 def lines(view: View, place: Place) -> Iterator[Line]:
-    """What was fed, then every part, with an empty line between them."""
+    """What was fed and changed, then every part, with an empty line between them."""
     if view.input:
         yield Text(given(view, place), style=place.faint)
+    if view.edits:
+        yield Text(place.words(changed(view.edits)), style="bold")
     for i, part in enumerate(view.parts):
-        if i or view.input:
+        if i or view.input or view.edits:
             yield ""
         yield from pieces(part, place)
 
@@ -117,6 +120,8 @@ def pieces(part: Part, place: Place) -> Iterator[Line]:
             yield from grid(part, place)
         case Sheet():
             yield from sheet(part, place)
+        case Passage():
+            yield from passage(part, place)
         case Facts():
             yield from facts(part, place)
         case Note():

@@ -15,7 +15,7 @@ from typing import Any
 
 from gptscope.render.screen import screen_of
 from gptscope.render.terminal import render
-from gptscope.view import Column, Facts, Grid, Note, Part, Sheet, Table, View
+from gptscope.view import Column, Facts, Grid, Note, Part, Passage, Sheet, Table, View
 
 WORDS = (" Lily", " ran", "\n", " 漢字", "e\u0301", "a_b~", "\x1b[31m", " 👩")
 COLUMNS = (
@@ -28,13 +28,14 @@ COLUMNS = (
     Column("length", "length"),
     Column("number", "number"),
     Column("error", "error"),
+    Column("contribution", "contribution"),
 )
 ROWS: tuple[tuple[Any, ...], ...] = (
-    ("words", " Lily", 643, 28_348_416, 0.75, -1.5, 2.25, 0.8, 0.0123),
-    ("odd ones: é ł · ~", "a_b~", 5, 12, 0.2, 0.0042, 0.5, 1e-5, 2e-5),
-    ("next to nothing", "\t", 7, 0, 1e-9, -1e-9, 0.0, 40, 0),
-    ("wrong", "\x1b", 8, 1, math.nan, math.inf, math.nan, math.nan, math.nan),
-    (None, "", None, None, None, None, None, None, None),
+    ("words", " Lily", 643, 28_348_416, 0.75, -1.5, 2.25, 0.8, 0.0123, -1.5),
+    ("odd ones: é ł · ~", "a_b~", 5, 12, 0.2, 0.0042, 0.5, 1e-5, 2e-5, 3.0),
+    ("next to nothing", "\t", 7, 0, 1e-9, -1e-9, 0.0, 40, 0, 1e-9),
+    ("wrong", "\x1b", 8, 1, math.nan, math.inf, math.nan, math.nan, math.nan, math.nan),
+    (None, "", None, None, None, None, None, None, None, None),
 )
 
 
@@ -47,14 +48,36 @@ def gallery() -> View:
         Note("A note. Text is never markup: [bold]; control characters are shown: \x1b[31m."),
         Facts("Facts", facts),
         Table("A table of every kind of column", COLUMNS, ROWS),
+        Table("Parts of a sum", (COLUMNS[0], COLUMNS[-1]), [(row[0], row[-1]) for row in ROWS]),
         lists,
+        lens(),
+        *(Passage(f"A passage: {kind}", *running(kind), kind) for kind in ("length", "signed")),
         *(grid(kind) for kind in ("probability", "signed", "length")),
         Sheet("A sheet of grids", tuple(head(i) for i in range(8)), 4),
         Sheet("A sheet that is made smaller", tuple(head(i, 40) for i in range(12)), 12),
         Sheet("A sheet of signed grids", tuple(wavy(i) for i in range(4)), 4),
     )
     given = {"ids": list(range(30)), "prepended": 1, "appended": 0}
-    return View("gallery", parts, {"name": "a model"}, given)
+    edits = ("layers.2.heads.1.out=zero", "layers.*.heads.0.out=\x1b[31m")
+    return View("gallery", parts, {"name": "a model"}, given, edits)
+
+
+def lens(n: int = 12) -> Grid:
+    """A token in every cell, above its number."""
+    words = [*WORDS, " supercalifragilistic", ",", " girl"]
+    rows = tuple(f"layer {i}" for i in range(4))
+    tokens = tuple(tuple(words[(i * j + j) % len(words)] for j in range(n)) for i in range(4))
+    values: Any = [[((i + 1) * (j + 2) % 9) / 8 for j in range(n)] for i in range(4)]
+    columns = tuple(words[i % len(words)] for i in range(n))
+    return Grid("A grid with tokens", rows, columns, values, row_kind="text", tokens=tokens)
+
+
+def running(kind: Any) -> tuple[tuple[str, ...], tuple[float | None, ...]]:  # noqa: ANN401
+    """A text and its numbers; the first token has none, and one went wrong."""
+    tokens = ("Once", " upon", " a", " time", *WORDS, " and", " un", "believ", "ably", ".") * 2
+    low = -5 if kind == "signed" else 0
+    values = [low + (3.7 * i) % (10 if kind == "signed" else 5) for i in range(len(tokens))]
+    return tokens, (None, *values[1:9], math.nan, *values[10:])
 
 
 def grid(kind: Any) -> Grid:  # noqa: ANN401

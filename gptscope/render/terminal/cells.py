@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 Line = str | Text  # of a picture; text that has no style needs no more than its characters
 
-NUMBERS = ("id", "count", "probability", "signed", "length", "number", "error")
+NUMBERS = ("id", "count", "probability", "signed", "length", "number", "error", "contribution")
 LABEL, LEGEND = 16, 24  # cells
 WRONG = "?"  # where there is no room for a number: not a number
 WEAK, STRONG = 0.15, 0.5  # shares of the largest

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rich.style import Style
 from rich.text import Text
 
-from gptscope.render.numbers import formatter
+from gptscope.render.numbers import formatter, largest_of
 from gptscope.render.palette import UNSEEN
 from gptscope.render.terminal.cells import LABEL, fit, legend, padded, title, wide
 
@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 
     from gptscope.render.terminal.cells import Line
     from gptscope.render.terminal.place import Paint, Place
-    from gptscope.view import Grid
+    from gptscope.view import Grid, Kind
 
-HEAD = 12  # cells of a heading over numbers
+HEAD = 12  # cells of a heading over numbers, at the most
+WORD = 8  # cells of a token in a cell and the space after it, if it needs as many
 
 
 def grid(part: Grid, place: Place) -> Iterator[Line]:
@@ -32,19 +33,23 @@ def grid(part: Grid, place: Place) -> Iterator[Line]:
     if part.row_kind == "token":
         names = [f"{i} {name}" for i, name in zip(part.at_rows, names, strict=True)]
     heads = [place.label(c, part.column_kind) for c in part.columns]
-    side, column = layout(names, heads, texts, place.width)
+    above = [[place.label(t or "", "token") for t in row] for row in part.cell_tokens() or ()]
+    side, column = layout(names, heads, (texts, above), place.width)
     named = [padded(fit(name, side - 1, place.cut), side) for name in names]
     room = max(1, (place.width - side) // column)
+    if above:
+        room = even(len(heads), room)
     for first in range(0, len(heads), room):
         shown = slice(first, first + room)
         numbers = part.at_columns[shown] if part.column_kind == "token" else ()
         if first:
             yield ""
         yield from top(heads[shown], numbers, (side, column), place)
-        for name, row, values in zip(named, texts, cells, strict=True):
+        for i, values in enumerate(cells):
             if any(value is not None for value in values[shown]):
                 styles = [style(v, scale, paint, place.faint) for v in values[shown]]
-                yield line(name, row[shown], styles, column)
+                both = [row[i][shown] for row in (above, texts) if row]
+                yield from row_of(named[i], both, styles, column, place)
     if place.colours:
         yield legend(paint, write(paint.scale.low * scale), write(scale), place)
 
@@ -62,24 +67,41 @@ def top(
     yield " " * side + names.rstrip()
 
 
-def line(name: Line, texts: list[str], styles: list[Style], column: int) -> Text:
-    """One row of a band."""
-    text = Text(str(name))
-    for shown, how in zip(texts, styles, strict=True):
-        text.append(f"{shown:>{column - 1}} ", how)
-    return text
+def row_of(
+    name: Line, rows: Sequence[list[str]], styles: list[Style], column: int, place: Place
+) -> Iterator[Line]:
+    """One row of a band: the numbers, and above them the tokens if there are any."""
+    for texts in rows:
+        text = Text(str(name))
+        for shown, how in zip(texts, styles, strict=True):
+            fitted = fit(shown, column - 1, place.cut)
+            text.append(f"{padded(fitted, column - 1, right=True)} ", how)
+        yield text
+        name = " " * wide(name)
 
 
 def layout(
-    names: list[str], heads: list[str], texts: list[list[str]], width: int
+    names: list[str],
+    heads: list[str],
+    cells: tuple[list[list[str]], list[list[str]]],
+    width: int,
 ) -> tuple[int, int]:
-    """Cells for the row labels, and for each column."""
+    """Cells for the row labels, and for each column of numbers, with tokens above them or not."""
     side = min(max(map(wide, names)), max(LABEL, width // 3)) + 1
-    number = max(len(text) for row in texts for text in row) + 1
-    column = max(number, min(max(map(wide, heads)) + 1, HEAD))
-    if side + column * len(heads) > width:
-        column = max(number, min(column, (width - side) // len(heads)))
-    return side, column
+    number, word = (max((wide(t) for row in c for t in row), default=0) + 1 for c in cells)
+    wish = max(number, min(max(word, *(wide(head) + 1 for head in heads)), HEAD))
+    room, n = max(1, width - side), len(heads)
+    if wish * n <= room:
+        return side, wish
+    least = max(number, min(word, WORD, room))
+    if word == 1 or least * n <= room:
+        return side, max(least, min(wish, room // n))
+    return side, max(least, min(wish, room // even(n, max(1, room // least))))
+
+
+def even(n: int, most: int) -> int:
+    """Columns of a band, where all bands have about as many: more room for every token."""
+    return math.ceil(n / math.ceil(n / most))
 
 
 def seen(part: Grid) -> list[float]:
@@ -89,10 +111,12 @@ def seen(part: Grid) -> list[float]:
 
 def largest(parts: Sequence[Grid]) -> float:
     """The value that has the strongest colour: of a probability 1, else the largest there is."""
-    if parts[0].kind == "probability":
-        return 1.0
-    sizes = (abs(value) for part in parts for value in seen(part) if math.isfinite(value))
-    return max(sizes, default=1.0) or 1.0
+    return full_scale(parts[0].kind, [value for part in parts for value in seen(part)])
+
+
+def full_scale(kind: Kind, values: Sequence[float]) -> float:
+    """The same for numbers that stand by themselves."""
+    return 1.0 if kind == "probability" else largest_of(values) or 1.0
 
 
 def style(value: Any, scale: float, paint: Paint, faint: Style) -> Style:  # noqa: ANN401

@@ -15,6 +15,7 @@ from rich.style import Style
 from rich.text import Text
 
 from gptscope.render.numbers import formatter
+from gptscope.render.palette import SPREAD
 from gptscope.render.terminal.cells import SIGNS, WRONG, fit, legend, padded, sign, title, wide
 from gptscope.render.terminal.grids import largest
 from gptscope.render.terminal.strips import split
@@ -103,7 +104,7 @@ def picture(grid: Grid, scale: float, plan: Plan, place: Place) -> list[Line]:
     if place.blocks:
         below = [*cells[1::2], *([[None] * len(cells[0])] if len(cells) % 2 else [])]
         return [halves(*pair, paint) for pair in zip(cells[::2], below, strict=True)]
-    spread = grid.kind == "signed"
+    spread = grid.kind in SPREAD
     if place.colours:
         return [Text.assemble(*(marked(v, paint, spread=spread) for v in row)) for row in cells]
     return ["".join(mark(share, spread=spread) for share in row) for row in cells]
@@ -168,7 +169,7 @@ def marked(share: float | None, paint: Paint, *, spread: bool) -> tuple[str, Sty
 
 def explained(first: Grid, scale: float, plan: Plan, place: Place) -> Iterator[Line]:
     """What the colours, or the characters, mean; and what one cell stands for."""
-    spread, paint = first.kind == "signed", place.paint(first.kind)
+    spread, paint = first.kind in SPREAD, place.paint(first.kind)
     write = formatter(first.kind, [scale], grid=True, precision=place.screen.precision)
     low, high = write(paint.scale.low * scale), write(scale)
     if place.colours:

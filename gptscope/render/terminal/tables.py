@@ -6,15 +6,14 @@ worked on column by column, and what has no style stays a plain string: tables c
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
-from rich.style import Style
 from rich.text import Text
 
 from gptscope.render.numbers import formatter
+from gptscope.render.terminal.bars import BARS, with_bars
 from gptscope.render.terminal.cells import NUMBERS, padded, title, wide
 from gptscope.render.terminal.strips import largest_in, strip, strip_legend
 
@@ -25,15 +24,14 @@ if TYPE_CHECKING:
     from gptscope.render.terminal.place import Place
     from gptscope.view import Column, Table
 
-BAR, FOLDED = 12, 30  # cells
-BAR_SHARE = {False: 0.6, True: 0.75}  # whose colour stands out from a dark, from a light background
+FOLDED = 30  # cells
 
 
 @dataclass(frozen=True)
 class Layout:
     """How much room a table takes."""
 
-    bars: bool  # beside probabilities
+    bars: bool  # beside probabilities and contributions
     stacked: bool  # the words of a heading one under the other
     strip: int  # cells in a line of a strip
     gap: int = 3  # cells between columns
@@ -85,7 +83,7 @@ class Cells:
         return [v for column, values in pairs if column.kind == "vector" for v in values]
 
     def _column(self, i: int, column: Column, layout: Layout) -> list[Line]:
-        bars = layout.bars and column.kind == "probability"
+        bars = layout.bars and column.kind in BARS
         key = i, bars, layout.strip if column.kind == "vector" else 0
         if key not in self._done:
             like = self._lists() if column.kind == "vector" else self._values[i]
@@ -129,7 +127,7 @@ def in_columns(
         less = min(max(over, 0), max(sizes[i] - FOLDED, 0))
         sizes[i], over = sizes[i] - less, over - less
     right = [
-        column.kind in NUMBERS and not (layout.bars and column.kind == "probability")
+        column.kind in NUMBERS and not (layout.bars and column.kind in BARS)
         for column in part.columns
     ]
     for line in lines([[head] for head in heads], sizes, right, layout.gap, place):
@@ -202,18 +200,4 @@ def writer(
     if column.kind not in NUMBERS:
         return lambda value: place.label(value or "", column.kind)
     write = formatter(column.kind, values, precision=place.screen.precision)
-    if column.kind == "probability" and layout.bars:
-        n = max((len(write(value)) for value in values), default=0)
-        return lambda value: with_bar(f"{write(value):>{n}} ", value, place)
-    return write
-
-
-def with_bar(number: str, share: float | None, place: Place) -> Line:
-    """A number and a bar as long as the share."""
-    filled = round(share * BAR) if share is not None and math.isfinite(share) else 0
-    text = ("█" if place.screen.unicode else "#") * filled
-    empty = " " * (BAR - filled)
-    if not (text and place.colours):
-        return number + text + empty
-    back = place.paint("probability").back(BAR_SHARE[place.screen.light])
-    return Text(number).append(text, Style(color=back)).append(empty)
+    return with_bars(column.kind, write, values, place) if layout.bars else write
