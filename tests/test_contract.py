@@ -38,8 +38,12 @@ CALLS = {
     "experiment mask": ["experiment mask", "--sentences", "9"],
     "check": ["check", "toy"],
     "diff": ["diff", "toy", "toy", "--ids", "1,2,5,1"],
+    "neighbours": ["neighbours", "<id 384>", "<id 703>"],
 }
 VARIANTS = {
+    "one score of heads": ["heads", "--score", "induction", SENTENCE],
+    "one head": ["heads", "--layer", "1", "--head", "0", "--composition", SENTENCE],
+    "heads in detail": ["heads", "--details", "--seeds", "0", SENTENCE],
     "all draws": ["generate", "-n", "4", "--steps", SENTENCE],
     "a story": ["generate", "-n", "4"],
     "one row": ["attention", "--token", "3", SENTENCE],
@@ -70,6 +74,24 @@ VARIANTS = {
     "a check of tiny": ["check", "--no-conventions"],
     "tensors alone": ["diff", "tiny", "tiny"],
     "ids": ["tokens", "--ids", "643,163,0"],
+    "the worst tokens": ["surprise", "--top", "2", "--bos", SENTENCE],
+    "a text in windows": ["surprise", "--window", "3", "--overlap", "2", "--part", "1:4", SENTENCE],
+    "two models on a text": ["surprise", "--against", "llama-tiny", SENTENCE],
+    "the same ids for two models": ["surprise", "--against", "toy", "--ids", "3,4,5,6"],
+    "units of a layer": ["neurons", "--layer", "0", "--answer", "<id 384>", SENTENCE],
+    "a hidden unit": ["neurons", "--layer", "2", "--unit", "204", SENTENCE],
+    "a sum of tokens": ["neighbours", "--centre", "--by", "dot", "<id 384> - <id 462> + <id 494>"],
+    "parts in order": ["attribute", "--answer", " toys", "--sort", "order", SENTENCE],
+    "a difference by head": [
+        *("attribute", "--answer", " toys", "--against", " doll", "--by", "head", SENTENCE)
+    ],
+    "parts by layer": ["attribute", "--by", "layer", SENTENCE],
+    "parts by feed forward": ["attribute", "--by", "mlp", SENTENCE],
+    "parts by unit": ["attribute", "--by", "neuron", "--top", "3", SENTENCE],
+    "parts by token": ["attribute", "--by", "source", SENTENCE],
+    "what a head reads": ["attribute", "--by", "source", "-l", "2", "-H", "1", SENTENCE],
+    "a lens of one token": ["lens", "--at", "2", "--answer", "<id 5>", SENTENCE],
+    "ranks of every state": ["lens", "--mid", "--show", "rank", SENTENCE],
 }
 PLAIN = {"trace", "tokens", "generate", "explain", "models", "experiment order", "check", "weights"}
 COLOURED = set(COMMANDS) - PLAIN
@@ -97,6 +119,7 @@ KEYS = {
     "table": ["kind", "title", "columns", "rows"],
     "facts": ["kind", "title", "facts"],
     "note": ["kind", "text"],
+    "passage": ["kind", "title", "tokens", "values"],
 }
 FORMULA = ("=", "+", "-", "@")
 FED = {  # what is told beside running text
@@ -323,7 +346,7 @@ def test_json_is_one_envelope(call):
     command = (CALLS | VARIANTS)[call][0]
     assert list(answer) == ENVELOPE
     assert (answer["gptscope"], answer["command"]) == (__version__, command)
-    assert answer["schema"] == "gptscope/view/1"
+    assert answer["schema"] == "gptscope/view/2"
     assert answer["edits"] == []
     assert ran(call, "json").text.count("\n") == 1
     if command in TEXT_COMMANDS:
@@ -339,8 +362,8 @@ def test_json_parts_have_the_documented_keys(call):
     parts = json.loads(ran(call, "json").out)["parts"]
     assert parts
     for part in parts:
-        positions = ("row_positions", "column_positions")
-        assert [key for key in part if key not in positions] == KEYS[part["kind"]]
+        some = ("row_positions", "column_positions", "tokens") if part["kind"] == "grid" else ()
+        assert [key for key in part if key not in some] == KEYS[part["kind"]]
         if part["kind"] == "grid":
             assert {len(row) for row in part["values"]} == {len(part["columns"])}
             assert len(part["values"]) == len(part["rows"])
@@ -483,6 +506,8 @@ BROKEN = {  # those that read a block
     "attention": ["--layer", "-1"],
     "mlp": ["--layer", "-1"],
     "residual": [],
+    "lens": [],
+    "surprise": [],
 }
 
 
@@ -509,7 +534,7 @@ def test_a_broken_model_is_shown(folder, command, fmt, value):
     assert result.err.endswith(" holds NaN or infinite numbers\n")
 
 
-@pytest.mark.parametrize("command", ["norms", "attention", "mlp", "residual"])
+@pytest.mark.parametrize("command", ["norms", "attention", "mlp", "residual", "lens"])
 def test_a_number_that_went_wrong_is_not_nothing(folder, command):
     def answer(fmt):
         return on_broken(folder, np.nan, command, fmt, *BROKEN[command])

@@ -1,0 +1,155 @@
+"""What a hidden unit reads and says; the units strongest for an answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gptscope.commands import completion
+from gptscope.commands.answers import answer_id
+from gptscope.commands.options import Against, Answer, At, Pass, Target, Top, with_options
+from gptscope.commands.output import show
+from gptscope.commands.session import Run, start, token_text
+from gptscope.errors import GptscopeError, UsageError, check_index
+from gptscope.glyphs import token_glyphs
+from gptscope.view import Note, View
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gptscope.engine.trace import Trace
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """A pass, and the logit that is asked about."""
+
+    run: Run
+    trace: Trace
+    position: int
+    wanted: Mapping[int, float]  # token id -> how often its logit counts
+    top: int
+
+    @property
+    def place(self) -> str:
+        """The token in words: `token 5 ·her`."""
+        return f"token {self.position} {token_glyphs(self.run.labels[self.position])}"
+
+    @property
+    def logit(self) -> str:
+        """The logit in words: `the logit of ·mom less that of ·dad`."""
+        tokens = [token_glyphs(token_text(self.run.model, i)) for i in self.wanted]
+        return f"the logit of {' less that of '.join(tokens)}"
+
+    @property
+    def chosen(self) -> str:
+        """Why the answer is asked about, where none was given."""
+        answer = token_glyphs(token_text(self.run.model, next(iter(self.wanted))))
+        return f"{answer} is the likeliest token there; --answer asks for another"
+
+
+@with_options
+def command(
+    source: Pass,
+    target: Target,
+    layer: Annotated[
+        int | None,
+        typer.Option(
+            "--layer",
+            "-l",
+            help="The units of one block, from 0; -1 is the last; of all if not given.",
+            autocompletion=completion.layers,
+            show_default=False,
+        ),
+    ] = None,
+    unit: Annotated[
+        int | None,
+        typer.Option(
+            "--unit", "-u", help="One unit of --layer, from 0; else the strongest are found."
+        ),
+    ] = None,
+    answer: Answer = None,
+    against: Against = None,
+    at: At = -1,
+    top: Top = 10,
+) -> None:
+    """What a hidden unit reads and says; the units strongest for an answer.
+
+    gptscope neurons "Lily wanted to play with her"
+
+    gptscope neurons "Lily wanted to play with her" --answer " mom" --against " dog"
+
+    gptscope neurons "Lily wanted to play with her" --layer 3 --unit 17
+
+    A unit adds its value times its row of the last matrix to the stream: what
+    that does to a logit directly, with the scale of the norms frozen at this
+    pass, is what it gives. Without --answer it is the likeliest token.
+    """
+    if unit is not None and layer is None:
+        raise UsageError("--unit goes with --layer: units are counted in each layer")
+    run = start(source)
+    spec = run.model.spec
+    layer = None if layer is None else check_index("layer", layer, spec.n_layers)
+    unit = None if unit is None else check_index("unit", unit, units_of(run, layer or 0))
+    position = check_index("token", at, len(run.ids))
+    trace = run.trace(*kept(layer, unit, edited=bool(source.edit)))
+    wanted = asked_for(run, trace, position, (answer, against))
+    question = Question(run, trace, position, wanted, top)
+    parts: tuple[Any, ...]
+    if layer is not None and unit is not None:
+        from gptscope.commands.neurons_unit import parts_of_unit
+
+        parts = parts_of_unit(question, (layer, unit))
+    else:
+        from gptscope.commands.neurons_strongest import parts_of_strongest
+
+        parts = parts_of_strongest(question, layer)
+    told = () if answer is not None else (Note(question.chosen),)
+    show(View("neurons", (*parts, *told), **run.about), target)
+
+
+def units_of(run: Run, layer: int) -> int:
+    """How many hidden units a layer has."""
+    from gptscope.model.blocks import outlines
+
+    return int(outlines(run.model.blocks)[layer].mlp.down.stored.shape[0])
+
+
+def kept(layer: int | None, unit: int | None, *, edited: bool) -> tuple[str, ...]:
+    """The values of a pass that are needed."""
+    from gptscope.analysis.attribution import KEEP, KEEP_EDITED
+    from gptscope.analysis.neurons import KEEP as KEEP_UNIT
+
+    act = "mlp_act" if layer is None else f"layers.{layer}.mlp_act"
+    if unit is not None:
+        return (*KEEP_UNIT, "logits", f"layers.{layer}.mlp_*")
+    return (*(KEEP_EDITED if edited else KEEP), act)
+
+
+def asked_for(
+    run: Run, trace: Trace, position: int, texts: tuple[str | None, str | None]
+) -> dict[int, float]:
+    """The answer, and what it is held against; without an answer, the likeliest token.
+
+    Raises:
+        UsageError: one is no token of this model, or both are the same.
+        GptscopeError: the logits hold NaN, so that no token is the likeliest.
+    """
+    import numpy as np
+
+    answer, against = texts
+    if answer is not None:
+        first = answer_id(run.model, answer)
+    else:
+        logits = trace.logits[position]
+        if np.isnan(logits).any():
+            raise GptscopeError("the logits hold NaN: no token is the likeliest")
+        first = int(logits.argmax())
+    if against is None:
+        return {first: 1.0}
+    second = answer_id(run.model, against, "--against")
+    if first == second:
+        raise UsageError(f"--answer and --against are both {token_text(run.model, first)!r}")
+    return {first: 1.0, second: -1.0}

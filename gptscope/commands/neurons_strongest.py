@@ -1,0 +1,148 @@
+"""The hidden units that give most to an answer, or take most from it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from gptscope.commands.session import token_text
+from gptscope.view import Column, Facts, Note, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from gptscope.analysis.attribution import Account
+    from gptscope.commands.neurons import Question
+
+    Array = NDArray[Any]
+    Unit = tuple[int, int]
+
+COLUMNS = (
+    Column("layer", "id"),
+    Column("unit", "id"),
+    Column("value", "signed"),
+    Column("per 1", "signed"),
+    Column("gives", "contribution"),
+    Column("raises most", "token"),
+)
+UNITS, BIASES = "feed forward", "feed-forward bias"  # kinds of terms
+AT_ONCE = 16  # units whose logits are computed together
+
+
+def parts_of_strongest(asked: Question, layer: int | None) -> tuple[Any, ...]:
+    """The strongest units of all layers or of one, and the whole sum that they are a part of."""
+    import numpy as np
+
+    from gptscope.analysis.neurons import contributions
+    from gptscope.analysis.units import strongest
+
+    model = asked.run.model
+    layers = range(model.spec.n_layers) if layer is None else [layer]
+    account = account_of(asked)
+    found = contributions(model, asked.trace, account.found, layers)
+    values, per_one = np.moveaxis(found, -1, 0)  # [layers, F, 2] -> [layers, F] twice
+    given = values * per_one
+    order = [divmod(i, given.shape[1]) for i in strongest(given.reshape(-1), asked.top)]
+    units = [(layers[row], i) for row, i in order]
+    raised = raise_most(asked, units, [values[at] for at in order])
+    rows = [
+        (*unit, values[at], per_one[at], given[at], token)
+        for unit, at, token in zip(units, order, raised, strict=True)
+    ]
+    of_layer = "" if layer is None else f" of layer {layer}"
+    title = f"Units{of_layer} strongest for {asked.logit}, after {asked.place}"
+    shown = np.array([given[at] for at in order])
+    facts = (sums(asked, account, given, shown), shares(given, shown))
+    return (Table(title, COLUMNS, rows), *facts, *map(Note, notes(asked)))
+
+
+def account_of(asked: Question) -> Account:
+    """All terms of the logit; a bar shows where this takes long."""
+    from gptscope.analysis.attribution import attribute
+    from gptscope.commands.progress import progress
+    from gptscope.model.blocks import Counted
+
+    model = asked.run.model
+    with progress(model.spec.n_layers, "blocks") as tick:
+        counted = replace(model, blocks=Counted(model.blocks, lambda: tick(1)))
+        return attribute(counted, asked.trace, asked.position, asked.wanted)
+
+
+def raise_most(asked: Question, units: Sequence[Unit], values: Sequence[float]) -> list[str | None]:
+    """The token whose logit each unit raises most at its value; None if that is no number."""
+    import numpy as np
+
+    from gptscope.analysis.neurons import says
+
+    found: list[str | None] = []
+    for start in range(0, len(units), AT_ONCE):
+        part = slice(start, start + AT_ONCE)
+        logits = says(asked.run.model, asked.trace, units[part], asked.position)  # [k, V]
+        for row in logits * np.sign(values[part])[:, None]:
+            best = int(row.argmax())  # NaN counts as the largest
+            found.append(None if np.isnan(row[best]) else token_text(asked.run.model, best))
+    return found
+
+
+def sums(asked: Question, account: Account, given: Array, shown: Array) -> Facts:
+    """What the units shown, the other units and all other parts add up to, beside the pass."""
+    units, inside = float(given.sum()), float(shown.sum())
+    n, elsewhere = given.size - len(shown), of_kind(account, UNITS) - units
+    pairs = [(f"the {len(shown):,} units shown", inside)]
+    pairs += [(f"{n:,} other units", units - inside)] if n else []
+    pairs += [("units of other layers", elsewhere)] if len(given) < layers(asked) else []
+    biases = of_kind(account, BIASES)
+    pairs += [("feed-forward biases", biases)] if biases else []
+    pairs += [("everything else", account.total - of_kind(account, UNITS) - biases)]
+    capped = asked.run.model.spec.logit_cap is not None
+    name = "logit" if len(asked.wanted) == 1 else "difference"
+    pairs += [(f"{name} before the cap" if capped else name, account.logit)]
+    facts = [(Column(name, "signed"), value) for name, value in pairs]
+    remainder = account.logit - math.fsum(value for _, value in pairs[:-1])
+    return Facts("", (*facts, (Column("remainder", "error"), remainder)))
+
+
+def layers(asked: Question) -> int:
+    """How many layers the model has."""
+    return asked.run.model.spec.n_layers
+
+
+def of_kind(account: Account, kind: str) -> float:
+    """The sum of the terms of a kind."""
+    return math.fsum(term.value for term in account.terms if term.kind == kind)
+
+
+def shares(given: Array, shown: Array) -> Facts:
+    """How many units there are, and how few of them do most."""
+    import numpy as np
+
+    from gptscope.analysis.neurons import n_for_half
+
+    whole, part = float(np.abs(given).sum()), float(np.abs(shown).sum())
+    pairs = (
+        (Column("units", "count"), given.size),
+        (Column("that give", "count"), int((given > 0).sum())),
+        (Column("that take", "count"), int((given < 0).sum())),
+        (Column("make half of it", "count"), n_for_half(given)),
+        (Column("share of those shown", "probability"), part / whole if whole else None),
+    )
+    return Facts("", pairs)
+
+
+def notes(asked: Question) -> Iterator[str]:
+    """What the numbers are."""
+    yield (
+        "A unit gives its value after the activation x what it adds to the logit at a value of 1, "
+        "directly and with the scale of the norms frozen at this pass; raises most is the token "
+        "whose logit it raises most at its value"
+    )
+    if len(asked.wanted) == 1:
+        yield (
+            "What raises the logits of all tokens alike is in these numbers, and changes no "
+            "probability: --against a second token takes it off"
+        )
+    yield "Half and share are of all that the units give and take, signs aside"
+    yield "--layer and --unit show what one of them reads and says"
