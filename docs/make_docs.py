@@ -22,6 +22,7 @@ from typing import Any
 
 import gptscope
 from gptscope.app import COMMANDS, loaded, run
+from gptscope.engine.changes import CHANGES
 from gptscope.engine.hook_points import HOOK_POINTS
 from gptscope.model.families import FAMILIES, family
 
@@ -189,6 +190,13 @@ def families_table() -> str:
     return "\n".join(rows)
 
 
+def edits_page() -> str:
+    """The page of edits: every way to write a change, and the output of its examples."""
+    forms = "\n".join(f"| `{form.written}` | {form.meaning} |" for form in CHANGES)
+    old = re.compile(r"(\| change \|.*\n\|---\|---\|\n)(?:\|.*\n)*")
+    return old.sub(lambda found: f"{found[1]}{forms}\n", filled("docs/edits.md"))
+
+
 def measure() -> str:
     """The largest errors of each family against transformers, as a table."""
     command = [sys.executable, "-m", "tests.golden.transformers.measure"]
@@ -204,6 +212,7 @@ def pages(measured: str = "") -> dict[str, str]:
     }
     return {
         **{path: filled(path) for path in ("README.md", "docs/models.md")},
+        "docs/edits.md": edits_page(),
         "docs/families.md": families_page(measured),
         "docs/commands.md": commands_page(),
         **{f"docs/commands/{file_of(name)}": command_page(name) for name in COMMANDS},

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from gptscope.app import COMMANDS, loaded
+from gptscope.engine.changes import CHANGES
 from gptscope.model.dtypes import DTYPES
 from gptscope.model.families import FAMILIES
 from gptscope.model.find import INDEX, UNSAFE_ENDINGS, WEIGHTS
@@ -85,9 +86,15 @@ def test_there_is_no_page_of_a_command_that_is_gone():
     assert pages == {name.replace(" ", "-") for name in COMMANDS}
 
 
-def test_python_of_the_readme_runs():
-    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)
-    exec(compile(code, "README.md", "exec"), {})  # noqa: S102
+@pytest.mark.parametrize("page", ["README.md", "docs/edits.md"])
+def test_python_of_a_page_runs(page):
+    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text("utf-8"), re.DOTALL)
+    exec(compile(code, page, "exec"), {})  # noqa: S102
+
+
+def test_every_way_to_write_a_change_is_described():
+    text = (ROOT / "docs" / "edits.md").read_text("utf-8")
+    assert [form.written for form in CHANGES if f"| `{form.written}` |" not in text] == []
 
 
 def first_column(page, title):

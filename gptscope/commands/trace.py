@@ -153,14 +153,20 @@ def fill_npz(file: BinaryIO, values: Arrays, run: Run) -> None:
 
 
 def fill_safetensors(file: BinaryIO, values: Arrays, run: Run) -> None:
-    """safetensors: the values and `ids`; model and text stand in the metadata.
+    """safetensors: the values and `ids`; model and text stand in the metadata."""
+    import numpy as np
+
+    write_safetensors(file, {"ids": np.array(run.ids, np.int64), **values}, metadata(run))
+
+
+def write_safetensors(file: BinaryIO, arrays: Arrays, about: Mapping[str, str]) -> None:
+    """Arrays of float32, float64 and int64, and texts about them.
 
     Written here because the library orders metadata anew in every process: same input, same bytes.
     """
     import numpy as np
 
-    arrays = {"ids": np.array(run.ids, np.int64), **values}
-    header: dict[str, Any] = {"__metadata__": metadata(run)}
+    header: dict[str, Any] = {"__metadata__": about}
     end = 0
     for name, array in arrays.items():
         begin, end = end, end + array.nbytes
