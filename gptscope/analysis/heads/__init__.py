@@ -1,0 +1,1 @@
+"""What each attention head is for: scores of its pattern beside chance, copying, composition."""

@@ -1,0 +1,87 @@
+"""What must be said beside the scores of heads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gptscope.analysis.heads.copying import TOP
+from gptscope.analysis.heads.scores import SHARES
+from gptscope.analysis.heads.verdict import ERRORS, SHARE, TIMES
+from gptscope.model.blocks import outlines
+
+if TYPE_CHECKING:
+    from gptscope.commands.heads_asked import Draw, Found, Score, Weights
+    from gptscope.model.weights import Model
+
+RULE = (
+    f"A verdict stands where the share is at least {SHARE:g}, at least {TIMES} times chance, and "
+    f"at least {ERRORS} standard errors above it; else the strongest head is shown without one."
+)
+MEANING = (
+    "Each number is the mean of what a row puts there, over the rows that see such a token and "
+    "another one. Chance is a head that spreads evenly over what it sees. Shares can overlap: for "
+    "token 1, the first token is the one before."
+)
+ENTROPY = "Rows of the grids are layer.head. Entropy is a share of the largest that there can be."
+NO_ROOM = "There is no room for random tokens, so that there is no verdict."
+UNASKED = "Without random tokens there is no verdict."
+PAIRS = (
+    "Composition: the norm of the product of what one head writes and what a later one reads by "
+    "(Q, K) or moves (V), over their norms (Elhage et al. 2021). Chance: the root mean square if "
+    "one of the two is turned at random, 1/sqrt(width)."
+)
+
+
+def passes(draw: Draw) -> str:
+    """Which random tokens were read."""
+    bos = "BOS first" if draw.bos else "without BOS"
+    return f"{draw.n} random tokens and the same again, {bos}; {draw.seeds} seeds"
+
+
+def random(draw: Draw, score: Score) -> str:
+    """Which random tokens were read, and how sure a score on them is."""
+    error = "" if score.error is None else f"; standard errors up to {score.error.max():.2g}"
+    return f"Random tokens: {passes(draw)}{error}."
+
+
+def rows(found: Found) -> str:
+    """How many rows of the text the scores are means over."""
+    each = [f"{name} {found.on_text(name).rows.max():,}" for name in SHARES]
+    return f"Rows of this text that count: {', '.join(each)}."
+
+
+def more_named(counts: dict[str, int], shown: int) -> str:
+    """How many of each kind are not shown."""
+    cut = [f"{shown} of {n} heads for {word}" for word, n in counts.items() if n > shown]
+    most = max(counts.values(), default=0)
+    return f"Shown are {', '.join(cut)}; --top {most} shows all." if cut else ""
+
+
+def copying(weights: Weights) -> str:
+    """What the copying scores mean."""
+    n = weights.copying.n
+    return (
+        f"Copying: of {n:,} tokens, how many are among the {TOP} that they raise most if the head "
+        "reads them, from their embedding through OV to the logits (Wang et al. 2022)."
+    )
+
+
+def eigenvalues() -> str:
+    """What the eigenvalues mean."""
+    return (
+        "Positive eigenvalues: their sum over the sum of their sizes, of the map from all tokens "
+        "to all logits (Elhage et al. 2021): 1 if every one is positive, -1 if negative."
+    )
+
+
+def left_out(model: Model) -> str:
+    """What the products of weights leave out."""
+    attention = [block.attention for block in outlines(model.blocks)]
+    out = ["scales and shifts of norms (gains are in)", "biases"]
+    if model.spec.positions != "none":
+        out.append("positions")
+    if any(one.q_norm is not None for one in attention):
+        out.append("norms of queries and keys")
+    if model.spec.wiring in ("post_norm", "norm_in_stream"):
+        out.append("norms in the stream")
+    return f"Of the weights alone: {', '.join(out)} are left out."

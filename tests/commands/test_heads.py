@@ -1,0 +1,296 @@
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import gptscope
+from gptscope.analysis.heads.composition import composition
+from gptscope.analysis.heads.copying import copying
+from gptscope.analysis.heads.random_tokens import repeated
+from gptscope.analysis.heads.scores import SCORES, SHARES, over_seeds, scores
+from gptscope.commands.heads import How
+from gptscope.commands.heads_asked import Asked, Draw, by_weights, draw_of, measured
+from gptscope.commands.heads_view import composed, lists
+from gptscope.commands.session import Run
+from gptscope.errors import UsageError
+from gptscope.view import Note
+from tests.helpers.cli import SENTENCE, asked, column, parts, refused, rows, run_cli
+from tests.helpers.families import family_folder
+from tests.helpers.folders import GOLDEN, tensors_of
+from tests.helpers.micro import micro_model, sizes
+
+TWICE = "Lily wanted to play with her dog. Lily wanted"
+LLAMA = ("--model", "llama-tiny")
+
+
+@pytest.fixture(scope="module")
+def llama():
+    return gptscope.load("llama-tiny")
+
+
+@pytest.fixture(scope="module")
+def drawn(llama):
+    every = [repeated(llama, 50, seed, bos=False) for seed in range(5)]
+    return over_seeds([scores(llama, gptscope.trace(llama, ids, "weights")) for ids in every])
+
+
+@pytest.fixture(scope="module")
+def on_text(llama):
+    ids = llama.tokenizer.encode(TWICE)
+    return scores(llama, gptscope.trace(llama, ids, "weights"))
+
+
+@pytest.fixture(scope="module")
+def answer():
+    return parts("heads", TWICE, *LLAMA)
+
+
+def of_kind(kind, answer):
+    return [part for part in answer if part["kind"] == kind]
+
+
+def notes(answer):
+    return " ".join(part["text"] for part in of_kind("note", answer))
+
+
+def test_a_row_for_each_head_and_one_for_chance(answer, drawn, on_text, llama):
+    random, text = of_kind("grid", answer)
+    every = [f"{layer}.{head}" for layer in range(4) for head in range(4)]
+    assert random["rows"] == text["rows"] == [*every, "chance"]
+    assert random["columns"] == [*SHARES, "entropy", "copying"]
+    assert text["columns"] == [*SHARES, "entropy"]
+    for grid, values, even in (
+        (random, drawn.mean, drawn.even),
+        (text, on_text.values, on_text.even),
+    ):
+        shown = np.array(grid["values"])
+        expected = values[: len(SHARES)].reshape(len(SHARES), -1).T
+        assert_allclose(shown[:-1, : len(SHARES)], expected, rtol=1e-6)
+        assert_allclose(shown[-1, : len(SHARES)], even[: len(SHARES), 0], rtol=1e-6)
+        at = SCORES.index("entropy")
+        assert_allclose(shown[:-1, len(SHARES)], (values[at] / even[at, 0]).ravel(), rtol=1e-6)
+        assert_allclose(shown[-1, len(SHARES)], 1)
+    copied = copying(llama)
+    assert_allclose(np.array(random["values"])[:-1, -1], copied.top.ravel(), rtol=1e-6)
+
+
+def test_heads_far_beyond_chance_come_first_with_a_word(answer, drawn, on_text):
+    table = answer[0]
+    assert [rows(table)[i][:3] for i in (0, 1)] == [["previous", 1, 0], ["previous", 1, 2]]
+    assert column(table, "verdict") == ["previous token"] * 2 + [None] * 5
+    assert column(table, "score") == ["previous", *SHARES, "copying"]
+    for row in table["rows"][:-1]:
+        at = SCORES.index(row["score"]), row["layer"], row["head"]
+        assert_allclose(row["share"], drawn.mean[at], rtol=1e-6)
+        assert_allclose(row["standard error"], drawn.error[at], rtol=1e-6)
+        assert_allclose(row["chance"], drawn.even[at[:2]], rtol=1e-6)
+        assert_allclose(row["this text"], on_text.values[at], rtol=1e-6)
+    induction = table["rows"][SHARES.index("induction") + 1]
+    best = drawn.mean[SCORES.index("induction")]
+    assert (induction["layer"], induction["head"]) == np.unravel_index(best.argmax(), best.shape)
+
+
+def test_how_many_rows_count_is_told(answer):
+    said = "Rows of this text that count: previous 9, itself 9, first 9, duplicate 1, induction 1."
+    assert said in notes(answer)
+
+
+def test_nothing_to_measure_is_an_empty_cell():
+    answer = parts("heads", "Lily", "--seeds", "0")
+    (grid,) = of_kind("grid", answer)
+    assert grid["columns"][-1] == "copying"
+    assert {value for row in grid["values"] for value in row[:-1]} == {None}
+    assert "Without random tokens there is no verdict." in notes(answer)
+    assert not of_kind("table", answer)
+
+
+def test_a_heat_map_of_one_score(drawn, on_text):
+    answer = parts("heads", TWICE, *LLAMA, "--score", "induction")
+    random, text = of_kind("grid", answer)
+    at = SCORES.index("induction")
+    assert_allclose(random["values"], drawn.mean[at], rtol=1e-6)
+    assert_allclose(text["values"], on_text.values[at], rtol=1e-6)
+    assert random["title"].startswith("induction, random tokens (chance 0.0138): a row for each")
+    assert (random["rows"], random["columns"]) == (list("0123"), list("0123"))
+    assert f"standard errors up to {drawn.error[at].max():.2g}." in notes(answer)
+    (one,) = of_kind("grid", parts("heads", TWICE, "--score", "copying", "--layer", "2"))
+    assert (one["rows"], len(one["values"][0])) == (["2"], 4)
+
+
+def test_one_head_in_every_number(drawn, on_text):
+    answer = parts("heads", TWICE, *LLAMA, "--layer", "1", "--head", "-2")
+    _, *tables, copied = of_kind("table", answer)
+    found = [row for table in tables for row in table["rows"]]
+    assert [row["score"] for row in found] == list(SCORES)
+    for i, row in enumerate(found):
+        assert (row["layer"], row["head"]) == (1, 2)
+        expected = drawn.mean[i, 1, 2], drawn.error[i, 1, 2], drawn.even[i, 1]
+        shown = row["random tokens"], row["standard error"], row["chance"]
+        assert_allclose(shown, expected, rtol=1e-5)
+        assert_allclose(row["this text"], on_text.values[i, 1, 2], rtol=1e-5)
+        assert_allclose(row["its chance"], on_text.even[i, 1], rtol=1e-5)
+        assert (row["rows"], row["its rows"]) == (drawn.rows[i, 1], on_text.rows[i, 1])
+    assert len(copied["rows"]) == 1
+
+
+def test_details_have_every_head():
+    answer = parts("heads", TWICE, "--details", "--seeds", "2", "--random-tokens", "5")
+    _, shares, widths, copied = of_kind("table", answer)
+    sizes = [len(table["rows"]) for table in (shares, widths, copied)]
+    assert sizes == [16 * len(SHARES), 16 * 2, 16]
+
+
+@pytest.mark.parametrize("score", ["previous", "entropy", "copying"])
+def test_sorted_by_a_score(score):
+    grids = of_kind("grid", parts("heads", TWICE, *LLAMA, "--sort", score, "--top", "5"))
+    assert [len(grid["rows"]) for grid in grids] == [6, 6]
+    at = grids[0]["columns"].index(score)
+    values = [row[at] for row in grids[0]["values"][:-1]]
+    assert values == sorted(values, reverse=True)
+    assert grids[0]["rows"] == grids[1]["rows"]
+    told = f"5 of 16 heads, the largest {score} first; --top 16 shows all."
+    assert told in notes(parts("heads", TWICE, *LLAMA, "--sort", score, "--top", "5"))
+
+
+def test_what_is_left_out_is_told():
+    answer = parts("heads", TWICE, *LLAMA, "--top", "1")
+    assert "Shown are 1 of 2 heads for previous token; --top 2 shows all." in notes(answer)
+    assert "1 of 16 heads, the farthest above chance first; --top 16 shows all." in notes(answer)
+    assert of_kind("grid", answer)[0]["rows"] == ["1.0", "chance"]
+    for enough in ("2", "16"):
+        assert "Shown are" not in notes(parts("heads", TWICE, *LLAMA, "--top", enough))
+
+
+def test_the_farthest_above_chance_come_first(drawn):
+    answer = parts("heads", TWICE, *LLAMA, "--top", "15")
+    n = len(SHARES)
+    above = (drawn.mean[:n] - drawn.even[:n, :, None]).max(0)
+    order = sorted(np.ndindex(4, 4), key=lambda at: -above[at])[:15]
+    for grid in of_kind("grid", answer):
+        assert grid["rows"] == [*(f"{layer}.{head}" for layer, head in order), "chance"]
+
+
+def test_weights_alone_need_no_text(llama):
+    answer = asked("heads", *LLAMA, "--weights-only", "--top", "20")
+    assert (answer["input"], answer["model"]["name"]) == (None, "llama-tiny")
+    copied, pairs = of_kind("table", answer["parts"])
+    expected = copying(llama)
+    for name, values in {
+        "positive eigenvalues": expected.eigenvalues,
+        "itself most": expected.most,
+        "among 5": expected.top,
+        "above mean": expected.above_mean,
+    }.items():
+        assert_allclose(column(copied, name), values.ravel(), rtol=1e-5)
+    made = composition(llama)
+    for way, found in made.scores.items():
+        shown = [row for row in pairs["rows"] if row["composition"] == way]
+        flat = np.sort(found[~np.isnan(found)])[::-1][:20]
+        assert_allclose([row["score"] for row in shown], flat, rtol=1e-5)
+        assert_allclose([row["times chance"] for row in shown], flat / made.level, rtol=1e-5)
+        for row in shown:
+            writes, reads = (tuple(map(int, row[end].split("."))) for end in ("writes", "reads"))
+            assert_allclose(found[writes + reads], row["score"], rtol=1e-5)
+
+
+def test_composition_of_one_head():
+    answer = parts("heads", TWICE, "--composition", "--layer", "2", "--head", "3", "--seeds", "2")
+    table = of_kind("table", answer)[-1]
+    assert len(table["rows"]) == 3 * 8
+    assert all("2.3" in (row["writes"], row["reads"]) for row in table["rows"])
+
+
+def test_one_layer_alone_has_no_composition():
+    model = micro_model(sizes(n_layers=1))
+    (note,) = composed(by_weights(model, composed=True), Asked())
+    assert note.text == "No head has an earlier one to read."
+
+
+def test_edits_change_every_pass():
+    plain = parts("heads", TWICE, "--seeds", "2", "--random-tokens", "9")
+    edited = asked(
+        *("heads", TWICE, "--seeds", "2", "--random-tokens", "9"),
+        *("--edit", "layers.1.output=zero"),
+    )
+    assert edited["edits"] == ["layers.1.output=zero"]
+    for one, two in zip(of_kind("grid", plain), of_kind("grid", edited["parts"]), strict=True):
+        before, after = np.array(one["values"], float), np.array(two["values"], float)
+        assert_allclose(after[:8], before[:8])
+        assert np.abs(after[8:12, 0] - before[8:12, 0]).max() > 0.01
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--seeds", "1"], "--seeds 1 has no standard error"),
+        (["--random-tokens", "65"], "--random-tokens 65 do not fit twice into the context of 128"),
+        (["--layer", "4"], "layer 4 is out of range: this one has layers 0 to 3"),
+        (["--head", "4"], "head 4 is out of range: this one has heads 0 to 3"),
+        (["--weights-only"], "--weights-only runs nothing: a text does not go with it"),
+    ],
+)
+def test_what_cannot_be_met_is_refused(options, said):
+    assert refused(run_cli(["heads", SENTENCE, *options]), 2)[0] == said
+
+
+@pytest.mark.parametrize(
+    "option",
+    [["--edit", "layers.0.output=zero"], ["--score", "first"], ["--details"], ["--sort", "first"]],
+    ids=" ".join,
+)
+def test_weights_alone_run_nothing(option):
+    said, _ = refused(run_cli(["heads", "--weights-only", *option]), 2)
+    assert said.startswith("--weights-only runs nothing: --")
+
+
+def test_more_random_tokens_than_there_are_are_refused():
+    args = ["heads", "--model", "toy", "the cat", "--random-tokens", "9"]
+    answer = parts(*args[:-1], "8", "--seeds", "2")
+    assert "(8 random tokens and the same again" in of_kind("grid", answer)[0]["title"]
+    said, _ = refused(run_cli(["heads", "--ids", "1", *args[1:3], "--random-tokens", "10"]), 2)
+    assert said == "--random-tokens 10 do not fit twice into the context of 18"
+
+
+def test_random_tokens_must_be_there_and_fit():
+    small = Run(micro_model(sizes(n_vocab=5)), (1,), None)
+    assert draw_of(small, 3, None, bos=None) == Draw(3, 4, bos=False)
+    assert draw_of(small, 3, 4, bos=True) == Draw(3, 4, bos=True)
+    with pytest.raises(UsageError, match="--random-tokens 5 are more than the 4 that are not"):
+        draw_of(small, 3, 5, bos=None)
+    short = Run(micro_model(sizes(n_ctx=4)), (1,), None)
+    assert draw_of(short, 3, None, bos=True) is None
+    with pytest.raises(UsageError, match="--random-tokens 2 do not fit twice"):
+        draw_of(short, 3, 2, bos=True)
+    found = measured(short, None, composed=False)
+    how = How(None, 3, None, details=False, composition=False)
+    said = [part.text for part in lists(found, Asked(), how) if isinstance(part, Note)]
+    assert "There is no room for random tokens, so that there is no verdict." in said
+
+
+def test_bos_stands_first_where_the_rules_or_the_option_put_it():
+    for option, words in ((["--bos"], "BOS first"), ([], "without BOS")):
+        answer = parts("heads", SENTENCE, "--seeds", "2", *option)
+        assert words in of_kind("grid", answer)[0]["title"]
+
+
+def test_layers_that_see_less_have_a_chance_of_their_own():
+    answer = parts("heads", "--model", family_folder("gpt_neo"), "--ids", "1,2,3,4,1,2,3,4,5,6")
+    chances = [name for name in of_kind("grid", answer)[0]["rows"] if name.startswith("chance")]
+    assert chances == ["chance in 0", "chance in 1"]
+
+
+@pytest.mark.parametrize("case", ["toy-post", "toy-rotary", "toy-unmasked"])
+def test_other_models(case):
+    answer = parts("heads", "--model", str(GOLDEN / case), "--ids", "1,2,3,1,2")
+    assert "Chance is a head that spreads evenly" in notes(answer)
+    assert ("norms in the stream" in notes(answer)) == (case == "toy-post")
+
+
+def test_a_number_that_went_wrong_is_not_nothing(folder):
+    gain = np.full_like(tensors_of("gpt2")["transformer.h.1.ln_1.weight"], np.nan)
+    path = str(folder(tensors={"transformer.h.1.ln_1.weight": gain}))
+    answer = parts("heads", "--model", path, "--ids", "1,2,1,2")
+    for grid in of_kind("grid", answer):
+        last = grid["values"][-2]
+        assert set(last) == {"NaN"}
+    table = answer[0]
+    assert {row["layer"] for row in table["rows"]} == {0}
