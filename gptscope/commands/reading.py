@@ -12,11 +12,12 @@ if TYPE_CHECKING:
 
     from gptscope.commands.options import Source
     from gptscope.model.weights import Model
+    from gptscope.tokens import Encoded, Tokenizer
 
 LONGEST = 1_000_000  # bytes of a text: a long novel, whose tokens are listed in seconds
 
 
-def read_text(source: Source) -> str:
+def read_text(source: Source, longest: int = LONGEST) -> str:
     """TEXT, or what the file or standard input holds.
 
     Raises:
@@ -27,15 +28,31 @@ def read_text(source: Source) -> str:
         text = source.text or ""
         size = len(text.encode(errors="surrogatepass"))
     else:
-        data = bytes_of(source.file)
+        data = bytes_of(source.file, longest)
         size = len(data)
-        text = decoded(data, source.file) if size <= LONGEST else ""
-    if size > LONGEST:
+        text = decoded(data, source.file) if size <= longest else ""
+    if size > longest:
         raise UsageError(
-            f"the text is longer than {LONGEST:,} bytes, and is not read",
+            f"the text is longer than {longest:,} bytes, and is not read",
             hint="a part of it shows as much: head -c 1000 FILE | gptscope ... --file -",
         )
     return text
+
+
+def tokenised(tokenizer: Tokenizer, text: str, *, bos: bool | None) -> Encoded:
+    """The text as ids; a long one in pieces, with a bar.
+
+    Raises:
+        UsageError: as `Tokenizer.encoded` does.
+    """
+    if len(text) <= LONGEST:
+        return tokenizer.encoded(text, bos=bos)
+    from gptscope.commands.progress import progress
+    from gptscope.tokens import in_pieces
+
+    with progress(len(text), "reading the text") as tick:
+        made = in_pieces(tokenizer, text, tick)
+    return made if bos is None else tokenizer.begun(made, bos=bos)
 
 
 def begun(model: Model, ids: tuple[int, ...], *, bos: bool | None) -> tuple[tuple[int, ...], int]:
@@ -55,7 +72,7 @@ def begun(model: Model, ids: tuple[int, ...], *, bos: bool | None) -> tuple[tupl
     return tuple(in_vocabulary(model.spec, (model.bos_id, *ids)).tolist()), 1
 
 
-def bytes_of(file: Path) -> bytes:
+def bytes_of(file: Path, longest: int = LONGEST) -> bytes:
     """What a file or, for -, standard input holds, and no more than is needed to see its end.
 
     Raises:
@@ -63,9 +80,9 @@ def bytes_of(file: Path) -> bytes:
     """
     try:
         if str(file) == "-":
-            return standard_input()
+            return standard_input(longest)
         with file.open("rb") as stream:
-            return stream.read(LONGEST + 1)
+            return stream.read(longest + 1)
     except (OSError, ValueError) as fault:  # a NUL in the name is no OSError
         why = getattr(fault, "strerror", None) or fault
         raise GptscopeError(f"{file} cannot be read: {why}") from fault
@@ -83,7 +100,7 @@ def decoded(data: bytes, file: Path) -> str:
         raise GptscopeError(f"{file} is not UTF-8 text: {fault}") from fault
 
 
-def standard_input() -> bytes:
+def standard_input(longest: int = LONGEST) -> bytes:
     """All of it, or as much as is needed to see that it is too long.
 
     Raises:
@@ -91,4 +108,4 @@ def standard_input() -> bytes:
     """
     if sys.stdin is None:
         raise GptscopeError("standard input is closed")
-    return sys.stdin.buffer.read(LONGEST + 1)
+    return sys.stdin.buffer.read(longest + 1)

@@ -84,12 +84,18 @@ class Tokenizer:
             UsageError: the text holds half a character (a lone surrogate), or an unknown word; or
                 there is no BOS token.
         """
-        made = self._encoding(text)
-        added = made.special_tokens_mask
-        before = next((i for i, put in enumerate(added) if not put), len(added))
-        after = next((i for i, put in enumerate(reversed(added)) if not put), 0)
-        encoded = Encoded(list(made.ids), before, after)
+        encoded = around(self._encoding(text))
         return encoded if bos is None else self.begun(encoded, bos=bos)
+
+    def placed(self, text: str) -> tuple[Encoded, list[tuple[int, int]]]:
+        """The ids of a text, and where each of its own stands in it, in characters.
+
+        Raises:
+            UsageError: as `encoded` does.
+        """
+        made = self._encoding(text)
+        encoded = around(made)
+        return encoded, made.offsets[encoded.prepended : len(encoded.ids) - encoded.appended]
 
     def begun(self, encoded: Encoded, *, bos: bool) -> Encoded:
         """The same with the BOS token before it, once, or with nothing.
@@ -124,13 +130,11 @@ class Tokenizer:
         Raises:
             UsageError: as `encoded` does.
         """
-        encoded = self.encoded(text)
+        encoded, offsets = self.placed(text)
         if self.joined(encoded.own) == text.encode():
             return [(token.start, token.end) for token in self.tokens(encoded.own)]
         at = [0, *accumulate(len(char.encode()) for char in text)]
-        offsets = self._encoding(text).offsets
-        own = offsets[encoded.prepended : len(offsets) - encoded.appended]
-        return [(at[start], at[end]) for start, end in own]
+        return [(at[start], at[end]) for start, end in offsets]
 
     @property
     def size(self) -> int:
@@ -211,6 +215,14 @@ class Tokenizer:
             tokens.append(Token(i, self.text_of(i), self.bytes_of(i), start, end, special))
             start = end + len(self.between)
         return tokens
+
+
+def around(made: tokenizers.Encoding) -> Encoded:
+    """The ids, and how many of them the rules put before and after the text."""
+    added = made.special_tokens_mask
+    before = next((i for i, put in enumerate(added) if not put), len(added))
+    after = next((i for i, put in enumerate(reversed(added)) if not put), 0)
+    return Encoded(list(made.ids), before, after)
 
 
 def check_unicode(text: str) -> None:

@@ -6,18 +6,13 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from gptscope.analysis.check.conventions import conventions
 from gptscope.analysis.check.result import Result
-from gptscope.engine.forward import forward
-from gptscope.engine.ids import checked_ids
+from gptscope.analysis.surprise import losses
 from gptscope.model.files import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from numpy.typing import NDArray
 
     from gptscope.model.weights import Model
 
@@ -47,15 +42,6 @@ class Fit:
         """Whether it is the cause: it takes away half of the loss above a trained model's."""
         above = self.loss + self.gain - TRAINED * math.log(n_vocab)
         return self.clearly_better and self.gain >= MENDED * above
-
-
-def losses(model: Model, ids: tuple[int, ...]) -> NDArray[np.float64]:
-    """-ln p of every token but the first, given those before it: [T - 1], in nats."""
-    logits = forward(model, checked_ids(model.spec, ids))[:-1].astype(np.float64)
-    largest = logits.max(axis=-1, keepdims=True)
-    total = largest[:, 0] + np.log(np.exp(logits - largest).sum(axis=-1))
-    found: NDArray[np.float64] = total - logits[np.arange(len(logits)), list(ids[1:])]
-    return found
 
 
 def text_result(model: Model, ids: tuple[int, ...]) -> Result:

@@ -1,0 +1,188 @@
+"""How surprised a model is by every token of a text, of any length: windows that overlap."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from gptscope.engine.forward import residual_stream, unembed
+from gptscope.engine.hook_points import HOOK_POINTS
+from gptscope.engine.ids import checked_ids, in_vocabulary
+from gptscope.engine.step import looks_at, untouched
+from gptscope.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from gptscope.engine.step import Hook
+    from gptscope.model.weights import Model
+
+    Array = NDArray[np.floating[Any]]
+    Hooks = Callable[[int], Hook]  # of a pass over so many tokens
+
+AT_ONCE = 1 << 21  # logits that are looked at in float64
+LONGEST_WINDOW = 4096  # tokens, where nobody asks for more: a window takes memory as it is long
+BIT = math.log(2)  # nats
+
+
+@dataclass(frozen=True, eq=False)
+class Surprise:
+    """What a model made of each token that something stands before, in the order of the text."""
+
+    at: NDArray[np.int64]  # position
+    nats: NDArray[np.float64]  # -ln p of the token, given those before it
+    rank: NDArray[np.int64]  # 1 for the likeliest; among equals the lower id comes first
+    best: NDArray[np.int64]  # the id of the likeliest
+    best_nats: NDArray[np.float64]
+    entropy: NDArray[np.float64]  # of the prediction, in nats: the surprise that it expects
+
+    def __len__(self) -> int:
+        """How many tokens."""
+        return len(self.at)
+
+    @property
+    def bits(self) -> NDArray[np.float64]:
+        """-log2 p of each token."""
+        return self.nats / BIT
+
+    @property
+    def total(self) -> float:
+        """Bits of all tokens together."""
+        return math.fsum(self.nats) / BIT
+
+    @property
+    def mean(self) -> float:
+        """Nats per token; NaN where there is none."""
+        return math.fsum(self.nats) / len(self) if len(self) else math.nan
+
+    @property
+    def perplexity(self) -> float:
+        """exp(nats per token). Jelinek et al. 1977."""
+        return float(np.exp(self.mean))
+
+
+class Window(NamedTuple):
+    """A part of the ids that goes through the model at once, and the tokens it says something of.
+
+    The model is fed what stands before the text, then ids[start:stop]; ids[first:end] are rated,
+    the last of which it need not have been fed.
+    """
+
+    start: int
+    stop: int
+    first: int
+    end: int
+
+
+def windows(n: int, prefix: int, size: int, overlap: int) -> list[Window]:
+    """Windows of at most `size` tokens over n, the first `prefix` of which begin each of them.
+
+    Every token but the first is rated once, after `overlap` tokens of the text or more, or after
+    all that there are.
+
+    Raises:
+        UsageError: the size or the overlap leaves nothing to rate.
+    """
+    room, least = size - prefix, 0 if prefix else 1
+    if room < 1:
+        raise UsageError(f"a window of {size} tokens is too short: {prefix + 1} is the least")
+    if not least <= overlap <= room:
+        raise UsageError(
+            f"an overlap of {overlap} tokens cannot be met: windows of {size} can overlap by "
+            f"{least} to {room}"
+        )
+    found, start, first = list[Window](), prefix, max(prefix, 1)
+    while first < n:
+        stop = min(start + room, n)
+        end = min(stop + 1, n)
+        found.append(Window(start, stop, first, end))
+        start, first = end - overlap, end
+    return found
+
+
+def usual_overlap(size: int, prefix: int) -> int:
+    """Half a window, as far as one can overlap by that."""
+    return max(0 if prefix else 1, min(size // 2, size - prefix))
+
+
+def surprise(
+    model: Model,
+    ids: Sequence[int],
+    plan: Iterable[Window],
+    prefix: int = 0,
+    hooks: Hooks = lambda _n: untouched,
+    tick: Callable[[int], Any] = lambda _n: None,
+) -> Surprise:
+    """What the model makes of the tokens of all windows; `tick` is told how many were rated.
+
+    Raises:
+        UsageError: an id is outside the vocabulary, or a window longer than the model reads.
+    """
+    every, made = in_vocabulary(model.spec, ids), [nothing()]
+    for window in plan:
+        made += rated(model, every, window, prefix, hooks)
+        tick(window.end - window.first)
+    return Surprise(*(np.concatenate([getattr(m, f.name) for m in made]) for f in fields(Surprise)))
+
+
+def losses(model: Model, ids: Sequence[int]) -> NDArray[np.float64]:
+    """-ln p of every token but the first, given those before it, in one pass: [T - 1], in nats.
+
+    Raises:
+        UsageError: no ids, too many, or one outside the vocabulary.
+    """
+    n = len(checked_ids(model.spec, ids))
+    return surprise(model, ids, windows(n, 0, n, 1)).nats
+
+
+def rated(
+    model: Model, ids: NDArray[np.int64], window: Window, prefix: int, hooks: Hooks
+) -> Iterator[Surprise]:
+    """One pass, some rows of its logits at a time."""
+    start, stop, first, end = window
+    fed = checked_ids(model.spec, [*ids[:prefix].tolist(), *ids[start:stop].tolist()])
+    hook = hooks(len(fed))
+    x = residual_stream(model, fed, hook)  # [T] -> [T, d]
+    whole = any(looks_at(hook, point.key, None) for point in HOOK_POINTS if point.at_the_end)
+    logits = unembed(model, x, hook) if whole else None  # a hook must see all rows at once
+    before = prefix - start - 1  # row of the token before position p: p + before
+    step = max(1, AT_ONCE // model.spec.n_vocab)
+    for low in range(first, end, step):
+        high = min(low + step, end)
+        part = slice(low + before, high + before)
+        rows = unembed(model, x[part], hook) if logits is None else logits[part]
+        yield of_rows(rows, ids[low:high], low)
+
+
+def of_rows(logits: Array, came: NDArray[np.int64], at: int = 0) -> Surprise:
+    """What rows of logits [n, V] say of the tokens that came [n], from position `at` on.
+
+    -ln softmax(z)[i] = ln(sum exp z) - z[i], in float64: exact, however unlikely the token is.
+    """
+    n, rows = len(logits), np.arange(len(logits))
+    own = logits[rows, came][:, None]  # [n, 1]
+    ahead, equals = np.count_nonzero(logits > own, axis=1), logits == own
+    for i in np.flatnonzero(np.count_nonzero(equals, axis=1) > 1):
+        ahead[i] += np.count_nonzero(equals[i, : came[i]])
+    best = logits.argmax(axis=1)
+    with np.errstate(invalid="ignore"):
+        z = logits.astype(np.float64)
+        z -= z[rows, best][:, None]
+        p = np.exp(z)
+        total = p.sum(axis=1)
+        z[p == 0] = 0  # p ln p goes to 0 with p
+        entropy = np.log(total) - (p * z).sum(axis=1) / total
+        top, mine = (logits[rows, i].astype(np.float64) for i in (best, came))
+        nats = np.log(total) + (top - mine)
+    return Surprise(at + np.arange(n), nats, ahead + 1, best, np.log(total), entropy)
+
+
+def nothing() -> Surprise:
+    """Of no token."""
+    whole, real = np.zeros(0, np.int64), np.zeros(0)
+    return Surprise(whole, real, whole, whole, real, real)
