@@ -4,6 +4,7 @@ import json
 import re
 from collections import Counter
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -16,10 +17,10 @@ from gptscope.app import COMMANDS
 from gptscope.glyphs import visible
 from gptscope.render import BINARY, RENDERERS
 from tests.helpers.cli import (
-    AFTER,
     SENTENCE,
     asked,
     beside_notes,
+    needs,
     on_text,
     refused,
     run_cli,
@@ -31,7 +32,7 @@ from tests.helpers.folders import GOLDEN
 TEXT = "Lily wanted to"
 CALLS = {
     **{name: [name] for name in COMMANDS},
-    **{name: [name, TEXT, *AFTER.get(name, [])] for name in text_commands()},
+    **{name: [name, TEXT, *needs(name)] for name in text_commands()},
     "generate": ["generate", "-n", "4", TEXT],
     "params": ["params", "--d", "8", "--L", "2"],
     "weights": ["weights", "*h.0*"],
@@ -39,6 +40,7 @@ CALLS = {
     "check": ["check", "toy"],
     "diff": ["diff", "toy", "toy", "--ids", "1,2,5,1"],
     "neighbours": ["neighbours", "<id 384>", "<id 703>"],
+    "steer": ["steer", "--from", "Tom was happy", "--to", "Tom was sad"],
 }
 VARIANTS = {
     "one score of heads": ["heads", "--score", "induction", SENTENCE],
@@ -91,6 +93,18 @@ VARIANTS = {
     "parts by token": ["attribute", "--by", "source", SENTENCE],
     "what a head reads": ["attribute", "--by", "source", "-l", "2", "-H", "1", SENTENCE],
     "a lens of one token": ["lens", "--at", "2", "--answer", "<id 5>", SENTENCE],
+    "what an edit does to an answer": [
+        *("compare", "--edit", "layers.2.heads.1.out[3:]=zero", "--at", "4"),
+        *("--answer", "<id 384>", "--against", "<id 703>", SENTENCE),
+    ],
+    "an edit that does nothing": ["compare", "--edit", "layers.0.output=*1", SENTENCE],
+    "a direction of pairs": [
+        *("steer", "--from", "Tom was happy", "--from", "Lily felt very happy"),
+        *("--to", "Tom was sad", "--to", "Lily felt very sad", "--layer", "2", "--tokens", "all"),
+    ],
+    "a direction in a head": [
+        *("steer", "--from", "her", "--to", "his", "--to", "its", "--value", "heads.1.out")
+    ],
     "ranks of every state": ["lens", "--mid", "--show", "rank", SENTENCE],
 }
 PLAIN = {"trace", "tokens", "generate", "explain", "models", "experiment order", "check", "weights"}
@@ -347,7 +361,8 @@ def test_json_is_one_envelope(call):
     assert list(answer) == ENVELOPE
     assert (answer["gptscope"], answer["command"]) == (__version__, command)
     assert answer["schema"] == "gptscope/view/2"
-    assert answer["edits"] == []
+    words = (CALLS | VARIANTS)[call]
+    assert answer["edits"] == [b for a, b in pairwise(words) if a == "--edit"]
     assert ran(call, "json").text.count("\n") == 1
     if command in TEXT_COMMANDS:
         args = (CALLS | VARIANTS)[call]

@@ -63,6 +63,17 @@ PICTURES = {
         *("explain", "--model", "tests/golden/toy-rotary", "--ids", "3,1,4"),
         "layers.1.heads.0.q[2,3]",
     ],
+    "compare": ["compare", TEXT, "--edit", "layers.1.heads.0.out=zero"],
+    "compare-two-answers": [
+        *("compare", TEXT, "--edit", "layers.2.mlp_out[2]=0", "--answer", "<id 331>"),
+        *("--against", "<id 266>", "--at", "2", "--top", "3"),
+    ],
+    "compare-nothing": ["compare", TEXT, "--edit", "layers.2.mlp_out=*1", "--top", "2"],
+    "steer": ["steer", "--from", "Tom was happy", "--to", "Tom was sad", "--layer", "2"],
+    "steer-of-pairs": [
+        *("steer", "--from", "Tom was happy", "--from", "Her mom was very happy"),
+        *("--to", "Tom was sad", "--to", "Her mom was very sad", "--layer", "2", "--top", "4"),
+    ],
     "neurons": ["neurons", TEXT, "--top", "5"],
     "neurons-against": ["neurons", TEXT, "--answer", "<id 322>", "--against", "<id 331>"],
     "neurons-one-unit": [
