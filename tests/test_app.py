@@ -17,8 +17,8 @@ from gptscope.app import COMMANDS, loaded
 from gptscope.model.shipped import EXAMPLES as EXAMPLE_TEXTS
 from gptscope.model.shipped import shipped_folders
 from tests.helpers.cli import (
-    AFTER,
     SENTENCE,
+    needs,
     on_text,
     refused,
     run_cli,
@@ -92,7 +92,7 @@ def test_no_arguments_show_the_help():
 
 @pytest.mark.parametrize("command", [name for name in ON_TEXT if name != "generate"])
 def test_no_text(command, folder):
-    args = [command, *AFTER.get(command, []), "--model", str(folder())]
+    args = [command, *needs(command), "--model", str(folder())]
     said, hint = refused(run_cli(args), 2)
     assert (said, hint[:11]) == ("there is no text", "give one in")
 
@@ -100,7 +100,7 @@ def test_no_text(command, folder):
 @pytest.mark.parametrize("model", EXAMPLE_TEXTS)
 @pytest.mark.parametrize("command", [name for name in ON_TEXT if name != "generate"])
 def test_a_shipped_model_has_an_example(command, model):
-    args = [command, *AFTER.get(command, []), "--model", model, "--format", "json"]
+    args = [command, *needs(command), "--model", model, "--format", "json"]
     result = run_cli(args)
     assert result.status == 0
     assert result.err == f'no text was given, so this is an example: "{EXAMPLE_TEXTS[model]}"\n'
@@ -117,7 +117,7 @@ def test_an_empty_text(command):
     "given", [["x", "--ids", "1"], ["x", "--file", "y"], ["--file", "y", "--ids", "1"]], ids=str
 )
 def test_several_texts(command, given):
-    after = AFTER.get(command, [])
+    after = needs(command)
     said, _ = refused(run_cli([command, *given, *after]), 2)
     assert said == "give one of TEXT, --file and --ids, not several"
 

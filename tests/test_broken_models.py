@@ -13,7 +13,7 @@ import pytest
 import gptscope
 from gptscope.errors import GptscopeError, ModelError, NotFiniteWarning
 from gptscope.model.shipped import shipped_folders
-from tests.helpers.cli import on_text, refused, run_cli, text_commands
+from tests.helpers.cli import needs, on_text, refused, run_cli, text_commands
 from tests.helpers.folders import (
     bf16_bits,
     changed_copy,
@@ -588,8 +588,7 @@ EARLIER = ("embeddings", "attention", "mlp", "experiment order")  # they end bef
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_warns_in_one_line_and_ends_well(folder, command, fmt):
     path = not_finite(folder, np.nan)
-    more = ["embeddings[0,0]"] if command == "explain" else []
-    result = run_cli([command, *more, "--ids", "1,2", "-m", str(path), "-f", fmt])
+    result = run_cli([command, *needs(command), "--ids", "1,2", "-m", str(path), "-f", fmt])
     if command in EARLIER:
         assert (result.status, result.err) == (0, "")
         return

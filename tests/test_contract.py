@@ -30,6 +30,7 @@ from tests.helpers.cli import (
 from tests.helpers.folders import GOLDEN
 
 TEXT = "Lily wanted to"
+PATCHED = ["--clean", "Lily saw a cat. The", "--corrupt", "Lily saw a dog. The"]
 CALLS = {
     **{name: [name] for name in COMMANDS},
     **{name: [name, TEXT, *needs(name)] for name in text_commands()},
@@ -75,6 +76,11 @@ VARIANTS = {
     "rows of a table": ["weights", "tiny", "--table", "tokens", "--top", "4"],
     "a check of tiny": ["check", "--no-conventions"],
     "tensors alone": ["diff", "tiny", "tiny"],
+    "a sweep of layers": ["sweep", "--what", "mlp", "--with", "zero", "--metric", "kl", SENTENCE],
+    "a sweep of the stream": ["sweep", "--what", "resid", "--metric", "prob", SENTENCE],
+    "patches": ["sweep", *PATCHED, "--what", "resid", "--direction", "both"],
+    "a path": ["sweep", *PATCHED, "--from", "layers.0.mlp", "--to", "layers.3.heads.1.v"],
+    "paths": ["sweep", "--from", "layers.*.heads.*", "--to", "layers.2:.mlp", SENTENCE],
     "ids": ["tokens", "--ids", "643,163,0"],
     "the worst tokens": ["surprise", "--top", "2", "--bos", SENTENCE],
     "a text in windows": ["surprise", "--window", "3", "--overlap", "2", "--part", "1:4", SENTENCE],

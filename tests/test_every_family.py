@@ -7,14 +7,15 @@ import pytest
 from gptscope.app import COMMANDS
 from gptscope.engine.forward import WIRINGS
 from gptscope.model.load import load
-from tests.helpers.cli import run_cli, text_commands
+from tests.helpers.cli import needs, run_cli, text_commands
 from tests.helpers.families import family_folder, one_of_each
 from tests.test_schema import faults
 
 CASES = sorted({*one_of_each(), "bloom-after-norm", "opt-350m", "phi-qk-norm", "stablelm-parallel"})
 IDS = ["--ids", "1,2,3,4,5"]
 OF_TEXTS = [name for name in text_commands() if name not in {"explain", "generate"}]
-CALLS = {name: [name, *IDS] for name in OF_TEXTS} | {
+CALLS = {name: [name, *needs(name), *IDS] for name in OF_TEXTS} | {
+    "steer": ["steer", "--from", "ids:1,2", "--from", "ids:3,1", "--to", "ids:4,5,6"],
     "positions": ["positions"],
     "params": ["params"],
 }

@@ -50,6 +50,16 @@ PICTURES = {
     "attribute-by-token": ["attribute", TEXT, "--by", "source"],
     "attribute-of-a-head": ["attribute", TEXT, "--by", "source", "--layer", "2", "--head", "1"],
     "attribute-with-an-edit": ["attribute", TEXT, "--edit", "layers.2.mlp_out=zero", "--top", "5"],
+    "sweep": ["sweep", "Lily saw a cat. The", "--answer", " cat", "--against", " dog"],
+    "sweep-of-layers": ["sweep", TEXT, "--what", "mlp", "--with", "zero", "--metric", "kl"],
+    "sweep-of-patches": [
+        *("sweep", "--clean", "Lily saw a cat. The", "--corrupt", "Lily saw a dog. The"),
+        *("--what", "resid", "--direction", "both", "--top", "3"),
+    ],
+    "sweep-of-paths": [
+        *("sweep", "--clean", "Lily saw a cat. The", "--corrupt", "Lily saw a dog. The"),
+        *("--from", "layers.*.heads.*", "--to", "layers.3.heads.1.v", "--top", "3"),
+    ],
     "generate": ["generate", TEXT, "--greedy", "-n", "30"],
     "generate-with-steps": ["generate", TEXT, "--seed", "3", "-n", "4", "--steps"],
     "explain-a-weight": ["explain", TEXT, "layers.1.heads.2.weights[3,1]"],

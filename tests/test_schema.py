@@ -10,7 +10,7 @@ from gptscope.app import COMMANDS
 from gptscope.render.as_json import SCHEMA, render
 from gptscope.render.screen import Screen
 from gptscope.view import Column, Facts, Passage, Sheet, Table, View
-from tests.helpers.cli import SENTENCE, asked, text_commands
+from tests.helpers.cli import SENTENCE, asked, needs, text_commands
 from tests.helpers.folders import GOLDEN
 from tests.helpers.views import EVERYTHING, INF, LENS, NAN, NOTE, PASSAGE, grid, view
 from tests.test_contract import CALLS, VARIANTS
@@ -67,7 +67,7 @@ def test_every_command_keeps_to_it(call):
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("command", [name for name in text_commands() if name != "explain"])
 def test_every_command_keeps_to_it_with_every_model(command, model):
-    assert faults(asked(command, *MODELS[model])) == []
+    assert faults(asked(command, *needs(command), *MODELS[model])) == []
 
 
 def test_the_calls_are_those_of_every_command():

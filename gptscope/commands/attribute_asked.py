@@ -104,13 +104,12 @@ class Asked:
         return [term for term in self.terms if term.kind == kind]
 
     def in_order(self, numbers: Array | Sequence[float]) -> tuple[list[int], list[int]]:
-        """Which numbers are shown, in the order that was asked for; and the others."""
+        """Which numbers are shown, the largest, in the order that was asked for; and the others."""
         import numpy as np
 
-        size = np.abs(numbers)
-        order = np.argsort(-size, kind="stable") if self.by_size else np.arange(len(size))
-        shown, left = np.split(order, [len(size) if self.top is None else self.top])
-        return shown.tolist(), left.tolist()
+        order = np.argsort(-np.abs(numbers), kind="stable")
+        shown, left = np.split(order, [len(order) if self.top is None else self.top])
+        return (shown if self.by_size else np.sort(shown)).tolist(), left.tolist()
 
     def whole(self, shown: Sequence[Named], but: Sequence[str]) -> list[Part]:
         """The sums of what a view shows, and of everything else, and what all add up to.

@@ -88,8 +88,8 @@ def grid_of(asked: Asked, rows: tuple[str, ...], cells: Array) -> Grid:
     """What the tokens that are shown give, in their own order; only they have a column."""
     order, left = asked.in_order(cells.sum(axis=0))
     at, labels = tuple(sorted(order)), asked.run.labels
-    which = f"the {len(at)} that give or take most" if asked.by_size else f"the first {len(at)}"
-    title = f"{asked.what}: tokens read" + f", {which}" * bool(left)
+    title = f"{asked.what}: tokens read"
+    title += f", the {len(at)} that give or take most" * bool(left)
     return Grid(
         title,
         rows,

@@ -47,6 +47,18 @@ def addresses(ctx: Any, incomplete: str) -> list[str]:  # noqa: ANN401
     return [f"{name}[" for name in begun(incomplete, names, ctx)]
 
 
+def edits(ctx: Any, incomplete: str) -> list[str]:  # noqa: ANN401
+    """The names of values as an edit begins, `mlp_out=`; after the `=`, what may follow."""
+    name, is_whole, _ = incomplete.partition("=")
+    if not is_whole:
+        return [f"{one}=" for one in begun(incomplete, names, ctx)]
+    from gptscope.engine.changes import CHANGES
+
+    forms = (form.written.rstrip("ABCDEFGHIJKLMNOPQRSTUVWXYZ") for form in CHANGES)
+    offered = (f"{name}={form}" for form in forms if form[-1:].islower() or form.endswith(":"))
+    return [one for one in offered if one.startswith(incomplete)]
+
+
 def begun(
     incomplete: str,
     choices: Callable[[Model], Iterable[str]],

@@ -74,6 +74,7 @@ class Pass(Source):
             "-e",
             help="Change a value while the model runs: layers.2.heads.1.out=zero; repeatable.",
             show_default=False,
+            autocompletion=completion.edits,
         ),
     ] = None
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from gptscope.engine.aliases import as_transformer_lens
 from gptscope.engine.change import Change
 from gptscope.engine.index import checked, read_index
+from gptscope.engine.names import named
 from gptscope.errors import UsageError
 from gptscope.model.arrays import read_arrays
 
@@ -28,12 +29,20 @@ def steered(asked: Asked) -> Change:
     arrays, factor = read_arrays(asked.words["file"]), float(asked.words["factor"] or 1)
 
     def made(value: Array, spot: Spot) -> Array:
-        added = np.asarray(found(arrays, spot, asked.words["file"]), value.dtype)
+        added = numbers(found(arrays, spot, asked.words["file"]), asked.words["file"])
+        added = added.astype(value.dtype, copy=False)
         spot.check(added.shape, value.shape)
         return (value + added * value.dtype.type(factor))[spot.index]
 
-    one_row = all(np.ndim(array) <= 1 for array in arrays.values())
-    return Change(made, by_row=one_row)
+    return Change(made, by_row=alike_in_each_row(asked, arrays))
+
+
+def alike_in_each_row(asked: Asked, arrays: Mapping[str, NDArray[Any]]) -> bool:
+    """Whether no array of a file has an axis of tokens: each has fewer axes than the value."""
+    spec = asked.model.spec
+    points = {value.point for value in named(asked.pattern, spec.n_layers, spec.n_heads)}
+    fewest = min(len(point.axes.split()) for point in points)
+    return all(np.ndim(array) < fewest for array in arrays.values())
 
 
 def frozen(asked: Asked) -> Change:
@@ -91,6 +100,17 @@ def found(arrays: Mapping[str, NDArray[Any]], spot: Spot, file: str) -> NDArray[
     if len(arrays) == 1:
         return next(iter(arrays.values()))
     raise UsageError(f"{file} holds neither {spot.name} nor {DIRECTION}")
+
+
+def numbers(array: NDArray[Any], file: str) -> Array:
+    """An array of real numbers.
+
+    Raises:
+        UsageError: it is one of something else.
+    """
+    if array.dtype.kind not in "fiu":
+        raise UsageError(f"{file} holds no numbers to add, but {array.dtype}")
+    return array
 
 
 def of_trace(arrays: Mapping[str, NDArray[Any]], spot: Spot, file: str) -> NDArray[Any]:

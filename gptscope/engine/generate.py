@@ -114,7 +114,8 @@ def draws(
         raise UsageError(f"max-new-tokens {max_new_tokens} must be 1 or more")
     rng = create_rng(seed)
     edits = edits or Edits(model, ())
-    edits.hook(len(prompt), untouched)  # says what does not fit before the first step
+    for more in range(min(2, max_new_tokens)):  # what fits a longer text as well fits any
+        edits.hook(len(prompt) + more, untouched)  # says what does not fit before the first step
     return _draws(Passes(model, edits), prompt, max_new_tokens, how, rng)
 
 

@@ -209,9 +209,10 @@ def test_tokens_that_the_heads_of_a_layer_read(tiny, trace, account, terms):
     shown = parts(*called("--by", "source", "--layer", "2", "--top", "2"))
     _, grid, table, *_ = shown
     found = np.multiply(*source_contributions(tiny, trace, account.found, 2))
-    assert_allclose(grid["values"], found[:, :2], atol=1e-5)
-    assert grid["title"].endswith("read, the first 2")
-    assert column(table, "position") == [0, 1]
+    largest = sorted(np.argsort(-np.abs(found.sum(axis=0)))[:2].tolist())
+    assert_allclose(grid["values"], found[:, largest], atol=1e-5)
+    assert grid["title"].endswith("read, the 2 that give or take most")
+    assert column(table, "position") == largest
     whole = sums(shown)
     here = sum(value for name, value in terms.items() if name.startswith("layers.2.heads."))
     assert whole["tokens shown"] + whole["4 other tokens"] == pytest.approx(here, abs=1e-4)

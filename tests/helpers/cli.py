@@ -33,6 +33,8 @@ SURROUNDINGS = {
 
 # What else a command needs to be given after its text.
 AFTER = {"explain": ["embeddings[0,0]"]}
+# And before it.
+BEFORE = {"compare": ["--edit", "layers.0.mlp_out=*2"]}
 
 read_once = cache(load_tokenizer)  # takes half of a call
 
@@ -108,7 +110,12 @@ def text_commands():
 
 def on_text(command, text):
     """The arguments that call a command on a text, whatever that looks like."""
-    return [command, "--", text, *AFTER.get(command, [])]
+    return [command, *BEFORE.get(command, []), "--", text, *AFTER.get(command, [])]
+
+
+def needs(command):
+    """What a command must be given beside a text."""
+    return [*BEFORE.get(command, []), *AFTER.get(command, [])]
 
 
 def surroundings(env):
