@@ -1,0 +1,131 @@
+"""Where two passes part: every step of the stream, and the predictions that move."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from gptscope.commands.session import Run, token_text
+from gptscope.glyphs import token_glyphs
+from gptscope.model.files import counted
+from gptscope.view import Column, Grid, Note, Part, Table
+
+if TYPE_CHECKING:
+    from gptscope.analysis.before_after import Moved
+    from gptscope.engine.trace import Trace
+
+    Traces = tuple[Trace, Trace]
+
+WIDE = 16  # tokens in a grid, where not all are wanted
+LAYERS = (
+    Column("value"),
+    Column("distance", "length"),
+    Column("relative", "length"),
+    Column("most, relative", "length"),
+    Column("at token"),
+    Column("tokens changed", "count"),
+)
+MOVED = (
+    Column("position", "id"),
+    Column("token", "token"),
+    Column("best guess before", "token"),
+    Column("best guess after", "token"),
+    Column("KL, bits", "length"),
+)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is to be shown of two passes."""
+
+    position: int
+    answers: tuple[int, ...]  # the one asked about, and the one it is compared with
+    top: int
+    every: bool  # token, however many there are
+
+
+def layers(run: Run, made: Moved, asked: Asked) -> list[Part]:
+    """Every part and state of the stream from the first that is moved on: here, and where most."""
+    counts = (made.distance != 0).sum(axis=1).tolist()  # NaN is moved as well
+    start = next((i for i, n in enumerate(counts) if n), None)
+    if start is None:
+        return []
+    rows = []
+    for i, name in list(enumerate(made.rows))[start:]:
+        far = int(made.relative[i].argmax())
+        here = made.distance[i, asked.position], made.relative[i, asked.position]
+        at = place(run, far) if counts[i] else None
+        rows.append((name, *here, made.relative[i, far], at, counts[i]))
+    since = f", from {made.rows[start]} on" if start else ""
+    title = f"How far values are moved at token {place(run, asked.position)}, and at most{since}"
+    words = "distance: the length of (after - before); relative: that over the length before."
+    return [Table(title, LAYERS, rows), Note(words)]
+
+
+def grid(run: Run, made: Moved, asked: Asked) -> Grid:
+    """The stream after each step x tokens: how far it is moved, as a part of its length."""
+    at = shown(made, asked)
+    whole = len(at) == len(run.ids)
+    few = (
+        "" if whole else f"; {len(at)} of {len(run.ids)} tokens, those whose prediction moves most"
+    )
+    return Grid(
+        f"How far the stream is moved, in parts of its length{few}",
+        tuple(name for name, state in zip(made.rows, made.states, strict=True) if state),
+        tuple(run.labels[i] for i in at),
+        made.relative[made.states][:, at],
+        "length",
+        row_kind="text",
+        column_positions=None if whole else tuple(at),
+    )
+
+
+def shown(made: Moved, asked: Asked) -> list[int]:
+    """The positions that stand in a grid: all, or those whose predictions move most, in order."""
+    n = len(made.kl)
+    if asked.every or n <= WIDE:
+        return [*range(n)]
+    return sorted(far(made)[:WIDE])
+
+
+def far(made: Moved) -> list[int]:
+    """The positions whose prediction moves, the farthest first."""
+    import numpy as np
+
+    size = np.where(np.isnan(made.kl), np.inf, made.kl)
+    order: list[int] = np.argsort(-size, kind="stable").tolist()
+    return order
+
+
+def shifted(run: Run, traces: Traces, made: Moved, asked: Asked) -> list[Part]:
+    """How far the prediction after each token moves; of many the farthest."""
+    every = [i for i in range(len(run.ids)) if made.predictions[i]]
+    some = every if asked.every else [i for i in far(made) if made.predictions[i]][:WIDE]
+    x, y = (trace["logits"] for trace in traces)
+    rows = [
+        (i, run.labels[i], best(run, x[i]), best(run, y[i]), float(made.kl[i]))
+        for i in sorted(some)
+    ]
+    left = len(every) - len(some)
+    more = [Note(f"{counted(left, 'prediction')} more moved less: -f csv has all")] if left else []
+    return [
+        Table("Predictions that moved: KL(before || after) after each token", MOVED, rows),
+        *more,
+    ]
+
+
+def best(run: Run, logits: Any) -> str | None:  # noqa: ANN401
+    """The likeliest token, where there is one."""
+    return token_text(run.model, int(logits.argmax())) if drawable(logits) else None
+
+
+def drawable(logits: Any) -> bool:  # noqa: ANN401
+    """Whether the logits of a token give probabilities: -inf may be among them."""
+    import numpy as np
+
+    return bool(np.isfinite(logits.max()))
+
+
+def place(run: Run, position: int) -> str:
+    """`5 'her'`: a position and its token."""
+    return f"{position} {token_glyphs(run.labels[position])}"
