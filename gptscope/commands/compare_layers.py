@@ -66,11 +66,11 @@ def grid(run: Run, made: Moved, asked: Asked) -> Grid:
     """The stream after each step x tokens: how far it is moved, as a part of its length."""
     at = shown(made, asked)
     whole = len(at) == len(run.ids)
-    few = (
-        "" if whole else f"; {len(at)} of {len(run.ids)} tokens, those whose prediction moves most"
-    )
+    title = "How far the stream is moved, in parts of its length"
+    if not whole:
+        title += f"; {len(at)} of {len(run.ids)} tokens, {which(made, at)}"
     return Grid(
-        f"How far the stream is moved, in parts of its length{few}",
+        title,
         tuple(name for name, state in zip(made.rows, made.states, strict=True) if state),
         tuple(run.labels[i] for i in at),
         made.relative[made.states][:, at],
@@ -81,11 +81,22 @@ def grid(run: Run, made: Moved, asked: Asked) -> Grid:
 
 
 def shown(made: Moved, asked: Asked) -> list[int]:
-    """The positions that stand in a grid: all, or those whose predictions move most, in order."""
-    n = len(made.kl)
-    if asked.every or n <= WIDE:
-        return [*range(n)]
-    return sorted(far(made)[:WIDE])
+    """The positions that stand in a grid, in order: those that are moved, of many the farthest."""
+    moved = reached(made)
+    if asked.every or not moved:
+        return [*range(len(made.kl))]
+    return sorted([i for i in far(made) if i in moved][:WIDE])
+
+
+def reached(made: Moved) -> set[int]:
+    """The positions where the stream is moved at all."""
+    return set((made.distance[made.states] != 0).any(axis=0).nonzero()[0].tolist())  # NaN is
+
+
+def which(made: Moved, at: list[int]) -> str:
+    """Which positions these are."""
+    more = len(reached(made)) > len(at)
+    return "those whose prediction moves most" if more else "the others are not moved"
 
 
 def far(made: Moved) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -54,7 +55,13 @@ def mean(_: Asked) -> Change:
 def number(asked: Asked) -> Change:
     """This number."""
     x = float(asked.words[0])
-    return Change(lambda _value, _spot: x, by_row=True)
+
+    def made(_: Array, spot: Spot) -> float:
+        if math.isinf(x) and spot.axes[-1] not in "SV":
+            raise UsageError(f"{spot.name} cannot be infinite: a score alone can")
+        return x
+
+    return Change(made, by_row=True)
 
 
 def times(asked: Asked) -> Change:

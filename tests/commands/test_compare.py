@@ -172,7 +172,7 @@ def test_a_prediction_before_the_edit_says_where_to_look():
 
 
 def test_logits_that_are_no_numbers():
-    said, *_ = notes(SENTENCE, "--edit", "layers.2.output=inf")
+    said, *_ = notes(SENTENCE, "--edit", "layers.2.ln2.variance=-1")
     assert said.startswith("With the edits the logits are not numbers")
     banned = parts("compare", SENTENCE, "--edit", "logits[-1,613]=-inf")
     assert banned[1]["rows"][0]["bits"] == "Infinity"

@@ -208,6 +208,7 @@ BAD = {
     "layers.1.mlp_out=": "is no edit",
     "layers.1.mlp_out=fnord": "'fnord' is no change: one is written zero, mean, ",
     "layers.1.mlp_out=nan": "'nan' is no change",
+    "layers.1.mlp_out=-inf": "layers.1.mlp_out cannot be infinite: a score alone can",
     "fnord=zero": "no value is called fnord",
     "layers.9.mlp_out=zero": "layer 9 is out of range",
     "layers.1.heads.9.out=zero": "head 9 is out of range",

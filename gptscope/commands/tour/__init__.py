@@ -12,12 +12,13 @@ from gptscope.commands.options import Pass, Target, with_options
 from gptscope.commands.output import show
 from gptscope.commands.reading import read_text
 from gptscope.commands.session import Run, start
-from gptscope.view import Column, Facts, View
+from gptscope.view import Column, Facts, Note, View
 
 if TYPE_CHECKING:
     from gptscope.commands.tour.card import Card
 
 
+EDITED = "A line of Python gives what its step gives; where --edit puts another value, it differs."
 FITS, PIECE = 42, 24  # characters of a text in one line of Python: alone, or in several lines
 
 
@@ -70,6 +71,8 @@ def view(run: Run, lines: str, chosen: CardName | None) -> View:
         if chosen in (None, name):
             parts += made(name, p).parts(number)
     first = Facts("Each line of Python runs after these", ((Column("first"), lines),))
+    if run.edits:
+        parts.append(Note(EDITED))
     return View("tour", (sizes(run), first, *parts), **run.about)
 
 
@@ -97,7 +100,7 @@ def sizes(run: Run) -> Facts:
     return Facts("Sizes", tuple((Column(name, "count"), n) for name, n in counts))
 
 
-def setup(source: Source, run: Run) -> str:
+def setup(source: Pass, run: Run) -> str:
     """The lines of Python that load this model and run it on this text."""
     dtype = "" if source.dtype == "float32" else f", {source.dtype!r}"
     modules, ids = "gptscope", str(list(run.ids))
@@ -109,12 +112,13 @@ def setup(source: Source, run: Run) -> str:
         ids += f"    .read_bytes().decode(){bos}\n)"
     elif run.text is not None:
         ids = f"model.tokenizer.encode({literal(run.text)}{bos})"
+    edits = f", edits={source.edit!r}" if source.edit else ""
     return "\n".join(
         (
             f"import {modules}",
             f"model = gptscope.load({source.model!r}{dtype})",
             f"ids = {ids}",
-            "trace = gptscope.trace(model, ids)",
+            f"trace = gptscope.trace(model, ids{edits})",
         )
     )
 
