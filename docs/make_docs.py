@@ -61,10 +61,19 @@ def output(line: str) -> str:
 
 
 def filled(path: str) -> str:
-    """A page with the output of its commands."""
+    """A page with the output of its commands, and of its Python where it says that it prints."""
     text = (ROOT / path).read_text("utf-8")
     block = re.compile(r"(```console\n\$ gptscope (.*)\n)(?:.*\n)*?(```\n)")
-    return block.sub(lambda found: f"{found[1]}{output(found[2])}\n{found[3]}", text)
+    text = block.sub(lambda found: f"{found[1]}{output(found[2])}\n{found[3]}", text)
+    code = re.compile(r"(```python\n(.*?)```\n\nIt prints\n\n```\n)(?:.*?\n)??(```\n)", re.DOTALL)
+    return code.sub(lambda found: f"{found[1]}{printed(found[2])}{found[3]}", text)
+
+
+def printed(code: str) -> str:
+    """What a piece of Python prints."""
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        exec(compile(code, "docs", "exec"), {})  # noqa: S102
+    return out.getvalue()
 
 
 def commands_page() -> str:
@@ -211,7 +220,7 @@ def pages(measured: str = "") -> dict[str, str]:
         for name, line in PICTURES.items()
     }
     return {
-        **{path: filled(path) for path in ("README.md", "docs/models.md")},
+        **{path: filled(path) for path in ("README.md", "docs/models.md", "docs/why.md")},
         "docs/edits.md": edits_page(),
         "docs/families.md": families_page(measured),
         "docs/commands.md": commands_page(),

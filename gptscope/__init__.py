@@ -7,8 +7,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from gptscope.analysis.attribution import attribute
     from gptscope.analysis.explain import explain
     from gptscope.analysis.explain.records import Explanation
+    from gptscope.analysis.lens import lens
     from gptscope.engine.generate import Generation, generate
     from gptscope.engine.hook_points import HOOK_POINTS
     from gptscope.engine.lesson import causal_attention, layer_norm
@@ -32,12 +34,14 @@ _HOMES = {
     "ModelError": "errors",
     "Trace": "engine.trace",
     "UsageError": "errors",
+    "attribute": "analysis.attribution",
     "causal_attention": "engine.lesson",
     "create_rng": "engine.sampling",
     "explain": "analysis.explain",
     "gelu": "engine.ops",
     "generate": "engine.generate",
     "layer_norm": "engine.lesson",
+    "lens": "analysis.lens",
     "load": "model.load",
     "n_params": "model.params",
     "probabilities": "engine.sampling",
@@ -56,12 +60,14 @@ __all__ = [
     "ModelError",
     "Trace",
     "UsageError",
+    "attribute",
     "causal_attention",
     "create_rng",
     "explain",
     "gelu",
     "generate",
     "layer_norm",
+    "lens",
     "load",
     "n_params",
     "probabilities",

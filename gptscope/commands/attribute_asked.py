@@ -97,7 +97,7 @@ class Asked:
     @property
     def edited(self) -> bool:
         """Whether the pass was changed."""
-        return bool(getattr(self.trace, "edits", ()))
+        return bool(self.trace.edits)
 
     def of_kind(self, kind: str) -> list[Term]:
         """The terms of a kind."""

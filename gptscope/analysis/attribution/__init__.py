@@ -76,7 +76,7 @@ def attribute(model: Model, trace: Trace, position: int, wanted: Mapping[int, fl
         UsageError: the trace lacks a value.
     """
     found = directions(model, trace, position, wanted)
-    edited = bool(getattr(trace, "edits", ()))
+    edited = bool(trace.edits)
     terms: list[Term] = []
     for value in reversed(found.at):
         own = list(own_terms(model, trace, found, value))
