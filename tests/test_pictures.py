@@ -55,10 +55,12 @@ PICTURES = {
     "sweep-of-patches": [
         *("sweep", "--clean", "Lily saw a cat. The", "--corrupt", "Lily saw a dog. The"),
         *("--what", "resid", "--direction", "both", "--top", "3"),
+        *("--precision", "2"),
     ],
     "sweep-of-paths": [
         *("sweep", "--clean", "Lily saw a cat. The", "--corrupt", "Lily saw a dog. The"),
         *("--from", "layers.*.heads.*", "--to", "layers.3.heads.1.v", "--top", "3"),
+        *("--precision", "2"),
     ],
     "generate": ["generate", TEXT, "--greedy", "-n", "30"],
     "generate-with-steps": ["generate", TEXT, "--seed", "3", "-n", "4", "--steps"],

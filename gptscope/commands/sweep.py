@@ -1,0 +1,181 @@
+"""The effect of every edit of a kind, as a heat map with numbers."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gptscope.commands import sweep_words as words
+from gptscope.commands.options import Against, Answer, At, Pass, Target, Top, with_options
+from gptscope.commands.output import show
+from gptscope.commands.sweep_asked import Asked, Direction, Metric, asked_of
+from gptscope.commands.sweep_cells import directions, patched, taken_away
+from gptscope.commands.sweep_paths import ends_of, told_by_the_other, told_instead
+from gptscope.errors import UsageError
+from gptscope.view import View
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gptscope.commands.sweep_map import Map
+
+
+class What(StrEnum):
+    """What is changed."""
+
+    heads = "heads"
+    attn = "attn"
+    mlp = "mlp"
+    resid = "resid"
+    pattern = "head-pattern"
+    value = "head-value"
+
+
+class With(StrEnum):
+    """What is put in the place of a value."""
+
+    mean = "mean"
+    zero = "zero"
+
+
+@with_options
+def command(
+    source: Pass,
+    target: Target,
+    answer: Answer = None,
+    against: Against = None,
+    at: At = -1,
+    what: Annotated[
+        What | None,
+        typer.Option(
+            "--what",
+            help="Which values are changed, one in each pass; the last two need --clean.",
+            show_default="heads",
+        ),
+    ] = None,
+    replacement: Annotated[
+        With | None,
+        typer.Option(
+            "--with", help="What is put there: the mean over tokens, or 0.", show_default="mean"
+        ),
+    ] = None,
+    metric: Annotated[
+        Metric, typer.Option(help="Of the answer; kl: how far all next tokens are.")
+    ] = Metric.logit,
+    clean: Annotated[
+        str | None,
+        typer.Option(help="A text with the answer, in place of TEXT.", show_default=False),
+    ] = None,
+    corrupt: Annotated[
+        str | None,
+        typer.Option(help="One of as many tokens without it.", show_default=False),
+    ] = None,
+    direction: Annotated[
+        Direction | None,
+        typer.Option(
+            help="Clean values into the corrupt run (denoise), the other way, or both.",
+            show_default="denoise",
+        ),
+    ] = None,
+    sender: Annotated[
+        str | None,
+        typer.Option("--from", help="Along paths from here: layers.0.heads.3.", show_default=False),
+    ] = None,
+    receiver: Annotated[
+        str | None,
+        typer.Option("--to", help="To there: layers.3.heads.*.q, logits.", show_default=False),
+    ] = None,
+    freeze_mlp: Annotated[
+        bool, typer.Option("--freeze-mlp", help="No path goes through feed-forward layers.")
+    ] = False,
+    top: Top = 10,
+) -> None:
+    """The effect of every edit of a kind, as a heat map with numbers.
+
+    gptscope sweep "Lily saw a cat. The" --answer " cat" --against " dog"
+
+    gptscope sweep --clean "Lily saw a cat. The" --corrupt "Lily saw a dog. The" --what resid
+
+    gptscope sweep "Lily saw a cat. The" --from 'layers.*.heads.*' --to layers.3.heads.1.v
+
+    Each number is from a pass of its own in which one value is taken away; or,
+    with --clean and --corrupt, in which it is that of the other run (activation
+    patching). --from and --to change what one part tells another (path patching).
+    """
+    check_options(
+        {
+            "--what": what,
+            "--with": replacement,
+            "--direction": direction,
+            "--clean": clean or corrupt,
+            "--from": sender,
+            "--to": receiver,
+            "--freeze-mlp": freeze_mlp or None,
+        }
+    )
+    what, replacement = what or What.heads, replacement or With.mean
+    asked = asked_of(source, (clean, corrupt), (answer, against), at, metric)
+    way = directions(direction or Direction.denoise)
+    if sender is None or receiver is None:
+        maps = values(asked, what, replacement, direction or Direction.denoise)
+        said = values_said(asked, what)
+    else:
+        ends = ends_of(asked, sender, receiver)
+        if asked.corrupt is None:
+            maps = [told_instead(asked, ends, replacement, freeze_mlp=freeze_mlp)]
+        else:
+            maps = told_by_the_other(
+                asked, asked.corrupt, ends, direction or Direction.denoise, freeze_mlp=freeze_mlp
+            )
+        gives = words.given_instead(asked, replacement, way)
+        said = words.of_paths(asked, gives, freeze_mlp=freeze_mlp, to_logits=receiver == "logits")
+    if asked.corrupt is not None:
+        said += words.of_patches(asked, way)
+    elif sender is None:
+        said += words.of_removal(asked, replacement)
+    said += [*words.answer_note(asked), *words.edited(asked)]
+    shown = [part for one in maps for part in one.parts(top)]
+    parts = (*words.question(asked), *shown, *words.notes(said))
+    show(View("sweep", parts, **asked.run.about), target)
+
+
+def values(asked: Asked, what: What, replacement: With, direction: Direction) -> list[Map]:
+    """The pictures of the values of a kind."""
+    if asked.corrupt is None:
+        return [taken_away(asked, what, replacement)]
+    return patched(asked, asked.corrupt, what, direction)
+
+
+def values_said(asked: Asked, what: What) -> list[str]:
+    """What must be said of the rows and columns."""
+    by_token = what == What.resid or (asked.corrupt is not None and what in (What.attn, What.mlp))
+    said = [words.of_stream()] if what == What.resid else []
+    return said + (words.of_tokens(asked) if by_token else [])
+
+
+def check_options(given: Mapping[str, object]) -> None:
+    """Refuse options of which one would be ignored.
+
+    Raises:
+        UsageError: two do not go together, or one needs another.
+    """
+    has = {name for name, value in given.items() if value is not None}
+    if ("--from" in has) != ("--to" in has):
+        raise UsageError("--from and --to go together: a path has two ends")
+    if "--freeze-mlp" in has and "--from" not in has:
+        raise UsageError("--freeze-mlp needs --from and --to: it closes paths")
+    if "--what" in has and "--from" in has:
+        raise UsageError("--what and --from do not go together", "--from names what is changed")
+    if "--with" in has and "--clean" in has:
+        raise UsageError(
+            "--with and --clean do not go together", "the other run's value is put there"
+        )
+    if "--clean" not in has and "--direction" in has:
+        raise UsageError("--direction needs --clean and --corrupt")
+    if "--clean" not in has and given["--what"] in (What.pattern, What.value):
+        raise UsageError(
+            f"--what {given['--what']} needs --clean and --corrupt",
+            "--what heads takes away all that a head gives",
+        )
