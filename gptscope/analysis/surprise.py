@@ -13,9 +13,10 @@ from gptscope.engine.hook_points import HOOK_POINTS
 from gptscope.engine.ids import checked_ids, in_vocabulary
 from gptscope.engine.step import looks_at, untouched
 from gptscope.errors import UsageError
+from gptscope.model.blocks import outlines
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -82,38 +83,68 @@ class Window(NamedTuple):
 def windows(n: int, prefix: int, size: int, overlap: int) -> list[Window]:
     """Windows of at most `size` tokens over n, the first `prefix` of which begin each of them.
 
-    Every token but the first is rated once, after `overlap` tokens of the text or more, or after
-    all that there are.
+    Two in a row share exactly `overlap` tokens, and each rates the token just after it as well.
+    So every token but the first is rated once, after `overlap` + 1 tokens of the text or more, or
+    after all that there are.
 
     Raises:
         UsageError: the size or the overlap leaves nothing to rate.
     """
-    room, least = size - prefix, 0 if prefix else 1
+    room = size - prefix
     if room < 1:
         raise UsageError(f"a window of {size} tokens is too short: {prefix + 1} is the least")
-    if not least <= overlap <= room:
+    if not 0 <= overlap < room:
         raise UsageError(
             f"an overlap of {overlap} tokens cannot be met: windows of {size} can overlap by "
-            f"{least} to {room}"
+            f"0 to {room - 1}"
         )
     found, start, first = list[Window](), prefix, max(prefix, 1)
     while first < n:
         stop = min(start + room, n)
         end = min(stop + 1, n)
         found.append(Window(start, stop, first, end))
-        start, first = end - overlap, end
+        start, first = stop - overlap, end
     return found
 
 
 def usual_overlap(size: int, prefix: int) -> int:
     """Half a window, as far as one can overlap by that."""
-    return max(0 if prefix else 1, min(size // 2, size - prefix))
+    return max(0, min(size // 2, size - prefix - 1))
+
+
+def n_fed(window: Window, prefix: int) -> int:
+    """How many tokens go through the model."""
+    return prefix + window.stop - window.start
+
+
+def check_edits(plan: Sequence[Window], prefix: int, hooks: Hooks) -> None:
+    """Whether the hooks can be made for a pass of every length.
+
+    Raises:
+        UsageError: one cannot; the first window of that length is named.
+    """
+    lengths = {n_fed(window, prefix): i for i, window in reversed(list(enumerate(plan)))}
+    for n, i in sorted(lengths.items(), key=lambda one: one[1]):
+        try:
+            hooks(n)
+        except UsageError as error:
+            if len(plan) == 1:
+                raise
+            which = f"window {i + 1} of {len(plan)} has {n} tokens"
+            hint = error.hint or "an edit is made in each window, whose positions count from 0"
+            raise UsageError(f"{which}: {error.message}", hint) from None
+
+
+def turned_by_length(model: Model, n: int) -> bool:
+    """Whether n tokens at once are turned at other speeds than fewer: numbers depend on n."""
+    turnings = (block.attention.turning for block in outlines(model.blocks))
+    return any(one is not None and one.speeds_at(n) != one.speeds_at(1) for one in turnings)
 
 
 def surprise(
     model: Model,
     ids: Sequence[int],
-    plan: Iterable[Window],
+    plan: Sequence[Window],
     prefix: int = 0,
     hooks: Hooks = lambda _n: untouched,
     tick: Callable[[int], Any] = lambda _n: None,
@@ -121,9 +152,11 @@ def surprise(
     """What the model makes of the tokens of all windows; `tick` is told how many were rated.
 
     Raises:
-        UsageError: an id is outside the vocabulary, or a window longer than the model reads.
+        UsageError: an id is outside the vocabulary, a window longer than the model reads, or an
+            edit does not fit one.
     """
     every, made = in_vocabulary(model.spec, ids), [nothing()]
+    check_edits(plan, prefix, hooks)
     for window in plan:
         made += rated(model, every, window, prefix, hooks)
         tick(window.end - window.first)
@@ -137,7 +170,7 @@ def losses(model: Model, ids: Sequence[int]) -> NDArray[np.float64]:
         UsageError: no ids, too many, or one outside the vocabulary.
     """
     n = len(checked_ids(model.spec, ids))
-    return surprise(model, ids, windows(n, 0, n, 1)).nats
+    return surprise(model, ids, windows(n, 0, n, 0)).nats
 
 
 def rated(

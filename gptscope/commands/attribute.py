@@ -210,5 +210,6 @@ def notes(asked: Asked, by: By) -> list[Note]:
     biased = by in HEADS.split() and any(
         block.attention.v.bias is not None for block in outlines(asked.model.blocks)
     )
-    said = [INDIRECT] + [ALIKE] * (len(asked.wanted) == 1)
-    return [Note(text) for text in said + [VALUES] * biased + [CAPPED] * asked.capped]
+    alone = len(asked.wanted) == 1 and not asked.capped
+    said = [INDIRECT, *[ALIKE] * alone, *[VALUES] * (biased and asked.reads_all)]
+    return [Note(text) for text in said + [CAPPED] * asked.capped]

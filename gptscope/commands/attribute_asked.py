@@ -95,6 +95,11 @@ class Asked:
         return range(self.model.spec.n_layers) if self.layer is None else [self.layer]
 
     @property
+    def reads_all(self) -> bool:
+        """Whether heads give what their weights, which sum to 1, read."""
+        return not any(key in ("weights", "out", "attn_concat") for key, _ in self.trace.changed)
+
+    @property
     def edited(self) -> bool:
         """Whether the pass was changed."""
         return bool(self.trace.edits)

@@ -128,7 +128,7 @@ def ending(asked: Asked, given: Array) -> list[Part]:
         *left_out(given[left], "token"),
     ]
     if asked.edited and abs(own - given.sum()) > 1e-6 * max(1.0, abs(own)):
-        apart.append((f"heads.*.out {EDITED}", own - float(given.sum())))
+        apart.append((f"what heads give {EDITED}", own - float(given.sum())))
     if len(chosen) < len(heads):
         apart.append(("other heads", math.fsum(t.value for t in heads) - own))
     labels = asked.run.labels

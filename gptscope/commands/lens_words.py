@@ -10,6 +10,8 @@ from gptscope.view import Note
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from gptscope.commands.session import Run
+
 RATED = (Show.prob, Show.rank)
 KL = "KL(last row || row) is how far a row is from the end: 0 bits where both say the same"
 
@@ -23,7 +25,7 @@ def notes(look: Look, what: Show | None, *, whole: bool) -> list[Note]:
         said.append(KL)
     if not whole:
         said.append(left_out(look))
-    said += [*edited(look.run.about.get("edits", ())), meaning(look)]
+    said += [*edited(look.run), meaning(look)]
     return [Note(text) for text in said]
 
 
@@ -67,9 +69,9 @@ def left_out(look: Look) -> str:
     return f"These are the tokens {first} to {n - 1} of 0 to {n - 1}; --last {n} shows all"
 
 
-def edited(edits: Sequence[str]) -> list[str]:
+def edited(run: Run) -> list[str]:
     """What a change of the model's end does here."""
-    end = any(text.strip().startswith(("ln_final", "logits")) for text in edits)
+    end = run.edits is not None and run.edits.at_the_end
     return ["A change after the last block is one of the last row alone"] if end else []
 
 

@@ -81,12 +81,14 @@ def strongest_at(trace: Trace, run: Run, where: tuple[int, int], top: int) -> tu
 
     layer, at = where
     on, gated = are_on(trace, layer)[at], "gate" in steps(trace, layer)
-    title = f"Layer {layer}, token {at} {token_glyphs(run.labels[at])}"
+    whose = f"Layer {layer}, token {at} {token_glyphs(run.labels[at])}"
+    edited = ", then changed by --edit" * (("mlp_act", layer) in trace.changed)
+    title = heading(run, gated=gated) + edited
     counts = (
         (Column("gates open" if gated else "units on", "count"), int(on.sum())),
         (Column("units", "count"), len(on)),
     )
-    return Facts(title, counts), table(trace, where, top, heading(run, gated=gated))
+    return Facts(whose, counts), table(trace, where, top, title)
 
 
 def table(trace: Trace, where: tuple[int, int], top: int, title: str) -> Table:

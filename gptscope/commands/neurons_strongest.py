@@ -72,7 +72,7 @@ def account_of(asked: Question) -> Account:
 
 
 def raise_most(asked: Question, units: Sequence[Unit], values: Sequence[float]) -> list[str | None]:
-    """The token whose logit each unit raises most at its value; None if that is no number."""
+    """The token whose logit each unit raises most at its value; None if there is none."""
     import numpy as np
 
     from gptscope.analysis.neurons import says
@@ -81,9 +81,10 @@ def raise_most(asked: Question, units: Sequence[Unit], values: Sequence[float]) 
     for start in range(0, len(units), AT_ONCE):
         part = slice(start, start + AT_ONCE)
         logits = says(asked.run.model, asked.trace, units[part], asked.position)  # [k, V]
-        for row in logits * np.sign(values[part])[:, None]:
-            best = int(row.argmax())  # NaN counts as the largest
-            found.append(None if np.isnan(row[best]) else token_text(asked.run.model, best))
+        for row, sign in zip(logits, np.sign(values[part]), strict=True):
+            best = int((row * sign).argmax())  # NaN counts as the largest
+            none = sign == 0 or np.isnan(row[best] * sign)
+            found.append(None if none else token_text(asked.run.model, best))
     return found
 
 
@@ -139,7 +140,7 @@ def notes(asked: Question) -> Iterator[str]:
         "directly and with the scale of the norms frozen at this pass; raises most is the token "
         "whose logit it raises most at its value"
     )
-    if len(asked.wanted) == 1:
+    if len(asked.wanted) == 1 and asked.run.model.spec.logit_cap is None:
         yield (
             "What raises the logits of all tokens alike is in these numbers, and changes no "
             "probability: --against a second token takes it off"

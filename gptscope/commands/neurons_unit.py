@@ -59,14 +59,15 @@ def on_the_text(asked: Question, unit: Unit) -> tuple[Passage, Table]:
     title = f"Unit {i} of layer {layer}: its value at every token"
     after = [float(x) for x in made["after"]]
     return Passage(title, labels, after, "signed"), Table(
-        how(asked, gated="gate" in made), columns, rows
+        how(asked, layer, gated="gate" in made), columns, rows
     )
 
 
-def how(asked: Question, *, gated: bool) -> str:
+def how(asked: Question, layer: int, *, gated: bool) -> str:
     """How the columns of a unit follow from each other."""
     name = asked.run.model.spec.activation
-    return f"after = {name}(gate) x up" if gated else f"after = {name}(before)"
+    edited = ", then changed by --edit" * (("mlp_act", layer) in asked.trace.changed)
+    return (f"after = {name}(gate) x up" if gated else f"after = {name}(before)") + edited
 
 
 def read(asked: Question, unit: Unit) -> Iterator[Table]:

@@ -83,7 +83,7 @@ def command(
         typer.Option(
             "--overlap",
             min=0,
-            help="Tokens of the last window that the next one begins with; half a window.",
+            help="Tokens that a window shares with the one before; half a window.",
             show_default=False,
         ),
     ] = None,

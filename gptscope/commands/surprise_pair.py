@@ -10,12 +10,12 @@ from gptscope.commands.progress import progress
 from gptscope.commands.session import Run, encoded, opened, token_text
 from gptscope.commands.surprise_view import LONGEST_PASSAGE, about, before, bytes_counted
 from gptscope.errors import UsageError
-from gptscope.glyphs import visible
+from gptscope.glyphs import token_glyphs, visible
 from gptscope.model.files import counted
 from gptscope.view import Column, Note, Part, Passage, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from gptscope.analysis.surprise_pair import Pair
     from gptscope.commands.options import Source
@@ -182,6 +182,44 @@ def bytes_of_pair(two: Two) -> int | None:
     return min((bytes_counted(read) or 0 for read in two.sides), default=0) or None
 
 
+def of_each(one: list[str], other: list[str]) -> Iterator[str]:
+    """What is true of both, then what is of one alone."""
+    yield from (words for words in one if words in other)
+    yield from (f"The first model: {words}" for words in one if words not in other)
+    yield from (f"The second model: {words}" for words in other if words not in one)
+
+
+def begun(run: Run) -> list[str]:
+    """What stands before the text, and after it."""
+    if run.prepended:
+        begin = token_glyphs("".join(run.labels[: run.prepended]))
+        said = [f"{begin} stands before the text and has no number."]
+    else:
+        hint = "" if run.model.bos_id is None else "; with --bos, the BOS token does"
+        said = [f"Nothing stands before the text, so that its first token has no number{hint}."]
+    if run.appended:
+        said.append(f"What the tokenizer puts after the text ({run.appended}) is not compared.")
+    return said
+
+
+def what_counts(two: Two) -> str:
+    """Which of the text's tokens are in the sums, of both."""
+    runs = [read.run for read in two.sides]
+    have = [len(run.ids) - run.prepended - run.appended for run in runs]
+    n = [two.pair.n_tokens(side) for side in (0, 1)]
+    if n == have:
+        return "The sums are of all tokens of the text, in both."
+    what = "tokens" if two.by_token else "pieces"
+    if n[0] == n[1] and have[0] == have[1]:
+        each = f"{n[0]:,} of {counted(have[0], 'token')}"
+    else:
+        each = " and ".join(
+            f"{k:,} of the {which}'s {counted(m, 'token')}"
+            for k, m, which in zip(n, have, ("first", "second"), strict=True)
+        )
+    return f"The sums of both are of the {what} that both have numbers for: {each}."
+
+
 def notes(two: Two, shown: tuple[int, int, int]) -> list[str]:
     """What was compared, how each model read the text, and what is left out."""
     pair, (n, in_text, in_table) = two.pair, shown
@@ -198,10 +236,9 @@ def notes(two: Two, shown: tuple[int, int, int]) -> list[str]:
         ]
     if two.sides[0].run.edits:
         said.append("The edits change the first model alone.")
-    one, other = map(about, two.sides)
-    said += [words for words in one if words in other]
-    said += [f"The first model: {words}" for words in one if words not in other]
-    said += [f"The second model: {words}" for words in other if words not in one]
+    said += of_each(*(begun(read.run) for read in two.sides))
+    said.append(what_counts(two))
+    said += of_each(*(about(read) for read in two.sides))
     if in_text < n:
         said.append(f"{n - in_text:,} {what} are left out of the text: --all shows all of it.")
     if in_table < n:

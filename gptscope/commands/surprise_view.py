@@ -45,7 +45,7 @@ def parts(read: Read, shown: Shown) -> tuple[Part, ...]:
         [values.get(i) for i in tokens],
     )
     table, more = listed(read, shown, labels)
-    said = (MEANING, *about(read), left, more)
+    said = (MEANING, beginning(read.run), *about(read), ending(read.run), left, more)
     return (text, *table, facts(read), *(Note(one) for one in said if one))
 
 
@@ -152,19 +152,40 @@ def bytes_counted(read: Read) -> int | None:
 
 
 def about(read: Read) -> list[str]:
-    """How the numbers came about: what stands first, the windows, the mask."""
-    run, said = read.run, list[str]()
-    if not run.model.spec.causal:
+    """How the numbers came about: the mask, what the length changes, the windows."""
+    from gptscope.analysis.surprise import n_fed, turned_by_length
+
+    said, model = list[str](), read.run.model
+    longest = max((n_fed(window, read.run.prepended) for window in read.plan), default=1)
+    if not model.spec.causal:
+        said.append(unmasked(read))
+    if turned_by_length(model, longest):
         said.append(
-            "This model has no causal mask: it sees each token that it is asked for, so these "
-            "numbers are no predictions."
+            "This model's rotary speeds depend on how many tokens are read at once, and "
+            f"{longest:,} are enough to change them: the numbers of early tokens depend on how "
+            "much comes later."
         )
-    said.append(beginning(run))
     if len(read.plan) > 1:
         said.append(in_windows(read))
-    if run.appended:
-        said.append(f"What the tokenizer puts after the text ({run.appended}) is counted as well.")
     return said
+
+
+def unmasked(read: Read) -> str:
+    """What a model without a mask sees."""
+    said = (
+        "This model has no causal mask: it sees the token that it is asked for and those after it, "
+        "as far as they are fed, so these numbers are no predictions."
+    )
+    if any(window.end > window.stop for window in read.plan):
+        said += " Only a token just after a window is not fed, and is predicted unseen."
+    return said
+
+
+def ending(run: Run) -> str | None:
+    """Whether what stands after the text has a number."""
+    if not run.appended:
+        return None
+    return f"What the tokenizer puts after the text ({run.appended}) is counted as well."
 
 
 def beginning(run: Run) -> str:
@@ -182,10 +203,11 @@ def in_windows(read: Read) -> str:
     begins = ", each begun as the text is" if read.run.prepended else ""
     said = (
         f"The text went through in {len(read.plan):,} windows of {read.size:,} tokens that "
-        f"overlap by {read.overlap:,}{begins}: every token is rated once, after at least "
-        f"{counted(read.overlap, 'token')} of the text, or all that come before it"
+        f"overlap by {read.overlap:,}{begins}; each rates the token just after it as well. So "
+        f"every token is rated once, after at least {counted(read.overlap + 1, 'token')} of the "
+        "text, or all that come before it"
     )
-    if read.overlap < read.size - read.run.prepended:
+    if read.overlap + 1 < read.size - read.run.prepended:
         said += "; a larger --overlap reads more"
     if read.run.edits:
         said += ". The edits are made in each window, whose positions count from 0"

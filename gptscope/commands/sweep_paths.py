@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from gptscope.commands.sweep_asked import Asked, Direction, Metric
@@ -69,7 +70,7 @@ def told_by_the_other(
     maps = []
     for one in directions(direction):
         run, other = lanes_of(asked, corrupt, one, *NOTED, "attn_out")
-        paths = Paths(asked.model.spec, run, lambda s, o=other: taken(s, o), (other,), freeze_mlp)
+        paths = Paths(asked.model.spec, run, partial(taken, other=other), (other,), freeze_mlp)
         pairs = [(s, r) for s in ends[0] for r in ends[1] if paths.leads(s, r)]
         scores = normalised_scores(asked, one, [run, other, *paths.lanes(pairs)])
         maps.append(drawn(asked, ends, pairs, scores, f"{PATCHED[one]}: {named(ends)}", one))

@@ -48,7 +48,7 @@ def attention(x: Array, w: Attention, step: Step) -> Array:
     q, k, v = hook("q", q), hook("k", k), hook("v", v)
     if step.cache:
         k, v = step.cache.extend(step.layer, k, v)  # [G, T, d_h] -> [G, S, d_h]
-    mixed = hook("out", mix(q, k, v, w, step))  # [H, T, d_h]
+    mixed = hook("out", (step.mixer or mix)(q, k, v, w, step))  # [H, T, d_h]
     joined = hook("attn_concat", join_heads(mixed))  # [H, T, d_h] -> [T, H*d_h]
     added = linear(joined, w.out.stored, w.out.bias)  # [T, H*d_h] -> [T, d]
     return hook("attn_out", scaled(added, step.spec.residual_scale))

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     import re
 
+    from gptscope.engine.index import Index
     from gptscope.engine.spot import Spot
     from gptscope.model.weights import Model
 
@@ -49,5 +50,6 @@ class Asked:
 
     words: re.Match[str]
     pattern: str
+    index: Index
     model: Model
     encode: Encode

@@ -17,10 +17,12 @@ from gptscope.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from gptscope.engine.index import Index
     from gptscope.engine.spot import Spot
     from gptscope.model.weights import Model
 
 Array = NDArray[np.floating[Any]]
+MAY_BE_INFINITE = ("scores", "scaled_masked", "logits_before_cap", "logits")  # before a softmax
 NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|[+-]?inf"
 
 
@@ -57,8 +59,8 @@ def number(asked: Asked) -> Change:
     x = float(asked.words[0])
 
     def made(_: Array, spot: Spot) -> float:
-        if math.isinf(x) and spot.axes[-1] not in "SV":
-            raise UsageError(f"{spot.name} cannot be infinite: a score alone can")
+        if math.isinf(x) and spot.point.key not in MAY_BE_INFINITE:
+            raise UsageError(f"{spot.name} cannot be infinite: a score or a logit alone can")
         return x
 
     return Change(made, by_row=True)
@@ -103,7 +105,9 @@ CHANGES: tuple[Form, ...] = (
 )
 
 
-def change_of(words: str, pattern: str, model: Model, encode: Encode | None) -> Change:
+def change_of(
+    words: str, pattern: str, index: Index, model: Model, encode: Encode | None
+) -> Change:
     """The change that these words mean.
 
     Raises:
@@ -113,7 +117,7 @@ def change_of(words: str, pattern: str, model: Model, encode: Encode | None) -> 
     for form in CHANGES:
         match = re.fullmatch(form.pattern, words, re.DOTALL | re.ASCII)
         if match is not None:
-            return form.read(Asked(match, pattern, model, encode or plainly(model)))
+            return form.read(Asked(match, pattern, index, model, encode or plainly(model)))
     known = ", ".join(form.written for form in CHANGES)
     raise UsageError(f"{words!r} is no change: one is written {known}")
 

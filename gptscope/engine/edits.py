@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gptscope.engine.changes import change_of, made_of
-from gptscope.engine.hook_points import BY_ALIAS
+from gptscope.engine.hook_points import BY_ALIAS, BY_KEY
 from gptscope.engine.index import Index, checked, read_index
 from gptscope.engine.lacking import why_lacking
 from gptscope.engine.names import Named, named
@@ -84,6 +84,11 @@ class Edits:
         """Key and layer of every value that is changed."""
         return frozenset((v.point.key, v.layer) for edit in self._edits for v in edit.values)
 
+    @property
+    def at_the_end(self) -> bool:
+        """Whether a value after the last block is changed."""
+        return any(BY_KEY[key].at_the_end for key, _ in self.places)
+
     def hook(self, n_tokens: int, then: Hook) -> Hook:
         """The hook that changes values in a pass over so many tokens, and shows them to another.
 
@@ -132,7 +137,7 @@ def read_edit(model: Model, given: Given, encode: Encode | None = None) -> Edit:
     index, name = read_index(found["index"], written), found["name"].strip()
     values = tuple(there(model, named(name, model.spec.n_layers, model.spec.n_heads)))
     if isinstance(given, str):
-        change = change_of(found["change"], name, model, encode)
+        change = change_of(found["change"], name, index, model, encode)
     else:
         change, written = made_of(given[1]), f"{written}={kind_of(given[1])}"
     return Edit(written, values, index, change)

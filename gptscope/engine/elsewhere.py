@@ -51,8 +51,8 @@ def frozen(asked: Asked) -> Change:
 
     def made(value: Array, spot: Spot) -> Array:
         kept = of_trace(arrays, spot, asked.words["file"])
-        spot.check(kept.shape, value.shape)
-        return np.broadcast_to(kept, value.shape)[spot.index]
+        spot.equal(kept.shape, value.shape)
+        return kept[spot.index]
 
     return Change(made)
 
@@ -64,12 +64,14 @@ def patched(asked: Asked) -> Change:
     text = asked.words["text"]
     ids = asked.words["ids"]
     other = trace(asked.model, asked.encode(text) if ids is None else ids_of(ids), asked.pattern)
-    at = read_index(asked.words["index"], asked.words[0]) if asked.words["index"] else None
+    own = read_index(asked.words["index"], asked.words[0]) if asked.words["index"] else None
 
-    def made(_: Array, spot: Spot) -> Array:
-        value = other[spot.name]
-        index = checked(spot.index if at is None else at, spot.axes, value.shape, asked.words[0])
-        return value[index]
+    def made(value: Array, spot: Spot) -> Array:
+        there = other[spot.name]
+        at = checked(asked.index if own is None else own, spot.axes, there.shape, asked.words[0])
+        if own is None:
+            spot.equal(there[at].shape, value[spot.index].shape)
+        return there[at]
 
     return Change(made)
 

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from gptscope.engine.cache import Cache
 from gptscope.engine.edits import Edits
 from gptscope.engine.forward import residual_stream, unembed
-from gptscope.engine.hook_points import BY_KEY
 from gptscope.engine.ids import checked_ids
 from gptscope.engine.sampling import Sampling, create_rng, distribution, ranked, sample
 from gptscope.engine.step import untouched
@@ -143,8 +142,7 @@ class Passes:
         self.model, self.edits = replace(model, blocks=kept(model.blocks)), edits
         cached = may_be_cached(model) and edits.by_row
         self.cache = Cache(model.spec, model.dtype) if cached else None
-        ends = any(BY_KEY[key].at_the_end for key, _ in edits.places)
-        self.last_alone = edits.by_row or not ends
+        self.last_alone = edits.by_row or not edits.at_the_end
 
     def logits_after(self, ids: NDArray[np.int64]) -> Array:
         """The logits after the last of these ids [V]."""

@@ -13,9 +13,9 @@ from gptscope.errors import UsageError, check_index
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-ONE_OR_MANY = r"(\d{1,9}|\d{0,9}:\d{0,9})(?=\.|$)"  # 2:5 is 2, 3 and 4, as in Python
-LAYER = re.compile(rf"\b(?P<word>layers|blocks)\.{ONE_OR_MANY}", re.ASCII)
-HEAD = re.compile(rf"\bheads\.{ONE_OR_MANY}", re.ASCII)
+NUMBERS = r"(\d{1,9}|\d{0,9}:\d{0,9})"  # 2:5 is 2, 3 and 4, as in Python
+LAYER = re.compile(rf"\b(?P<word>layers|blocks)\.{NUMBERS}(?=\.|$)", re.ASCII)
+HEAD = re.compile(r"\bheads\.([^.]+)")
 
 
 @dataclass(frozen=True)
@@ -61,11 +61,16 @@ def matching(pattern: str, layers: Sequence[int], heads: Sequence[int]) -> Itera
 
 
 def chosen(what: str, written: str, count: int) -> Sequence[int]:
-    """The layers or heads of a number or a range.
+    """The layers or heads of a number, a range, or a pattern with stars.
 
     Raises:
         UsageError: one is out of range, or there are none.
     """
+    if re.fullmatch(NUMBERS, written, re.ASCII) is None:  # stars
+        some: Sequence[int] = [i for i in range(count) if fnmatchcase(str(i), written)]
+        if not some:
+            raise UsageError(f"no {what} is called {written}")
+        return some
     if ":" not in written:
         return (check_index(what, int(written), count),)
     first, last = (int(end) if end else None for end in written.split(":"))

@@ -83,6 +83,15 @@ class Spot:
         changed[self.index] = new
         return changed
 
+    def equal(self, given: tuple[int, ...], wanted: tuple[int, ...]) -> None:
+        """Whether two shapes are the same: nothing is spread over tokens unasked.
+
+        Raises:
+            UsageError: they are not.
+        """
+        if given != wanted:
+            raise self.unfit(given, wanted)
+
     def check(self, given: tuple[int, ...], wanted: tuple[int, ...]) -> None:
         """Whether one shape can be spread to the other.
 
@@ -94,5 +103,9 @@ class Spot:
         except ValueError:
             fits = False
         if not fits:
-            shape, has = (" x ".join(map(str, one)) or "one number" for one in (given, wanted))
-            raise UsageError(f"{self.name}: {shape} does not fit where there is {has}")
+            raise self.unfit(given, wanted)
+
+    def unfit(self, given: tuple[int, ...], wanted: tuple[int, ...]) -> UsageError:
+        """What is said where a shape does not fit."""
+        shape, has = (" x ".join(map(str, one)) or "one number" for one in (given, wanted))
+        return UsageError(f"{self.name}: {shape} does not fit where there is {has}")

@@ -1,13 +1,19 @@
 """Where a pass stands, and who listens to its values."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gptscope.engine.cache import Cache
-from gptscope.model.spec import Spec
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gptscope.engine.cache import Cache
+    from gptscope.model.spec import Spec
+    from gptscope.model.weights import Attention
 
 Array = NDArray[np.floating[Any]]
 
@@ -52,6 +58,7 @@ class Step:
     at: NDArray[np.int64]  # [T], the positions
     listener: Hook
     cache: Cache | None
+    mixer: Callable[[Array, Array, Array, Attention, Step], Array] | None = None  # else `mix`
 
     def hook(self, key: str, value: Array) -> Array:
         """The value as the listener leaves it."""

@@ -56,7 +56,8 @@ def trace(
     else:  # what follows the last layer that is looked at need not be computed, nor read
         layers = (layer for layer in range(spec.n_layers) if note.wants_of(layer))
         residual_stream(model, tokens, hook, n_layers=max(layers, default=-1) + 1)
-    return Trace(tuple(tokens.tolist()), spec, note.values, lacking(model), changes.texts)
+    edited = changes.texts, changes.places
+    return Trace(tuple(tokens.tolist()), spec, note.values, lacking(model), *edited)
 
 
 class Note:
@@ -88,6 +89,7 @@ class Trace:
     values: dict[tuple[str, int | None], Array] = field(repr=False)  # heads stacked: [H, ...]
     lacks: Mapping[tuple[str, int | None], str] = field(default_factory=dict, repr=False)
     edits: tuple[str, ...] = ()  # what was changed, as it was written
+    changed: frozenset[tuple[str, int | None]] = frozenset()  # key and layer of each such value
 
     def __getitem__(self, name: str) -> Array:
         """The value of a full name or a TransformerLens alias, which gives all heads as that does.

@@ -1,4 +1,5 @@
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -6,12 +7,14 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
+import gptscope
 from gptscope.analysis import surprise as module
 from gptscope.analysis.surprise import (
     Window,
     losses,
     of_rows,
     surprise,
+    turned_by_length,
     usual_overlap,
     windows,
 )
@@ -23,6 +26,7 @@ from gptscope.errors import UsageError
 from gptscope.tokens import Tokenizer, in_pieces
 from gptscope.tokens import ends as ends_of
 from tests.helpers import made_tokenizers as made_up
+from tests.helpers.families import family_folder
 from tests.helpers.micro import micro_model, models_and_ids, sizes
 from tests.helpers.variants import WIRED, changed
 
@@ -36,7 +40,7 @@ def log_softmax(logits):
 
 
 def whole(model, ids, **more):
-    return surprise(model, ids, windows(len(ids), 0, len(ids), 1), **more)
+    return surprise(model, ids, windows(len(ids), 0, len(ids), 0), **more)
 
 
 # One pass
@@ -142,7 +146,7 @@ def test_what_the_model_cannot_read_is_refused(micro, ids, plan, what):
 @st.composite
 def plans(draw):
     prefix, size = draw(st.integers(0, 2)), draw(st.integers(3, 9))
-    overlap = draw(st.integers(0 if prefix else 1, size - prefix))
+    overlap = draw(st.integers(0, size - prefix - 1))
     return draw(st.integers(prefix, 40)), prefix, size, overlap
 
 
@@ -156,16 +160,35 @@ def test_every_token_is_rated_once_after_the_overlap_or_all_there_is(plan):
         assert prefix + w.stop - w.start <= size
         assert w.stop >= w.end - 1  # whoever predicts the last one is fed
         assert w.stop <= n
-        assert w.first - w.start >= min(overlap, w.first - prefix)
         assert prefix <= w.start
         assert w.first > w.start or prefix  # something stands before it
+    for one, other in pairwise(found):
+        assert len({*range(one.start, one.stop)} & {*range(other.start, other.stop)}) == overlap
+        assert one.end == one.stop + 1  # the token just after it is rated by it
+        assert other.first - other.start == overlap + 1
+        assert prefix + one.stop - one.start == size  # the last one alone may be shorter
 
 
 def test_a_text_that_fits_is_one_window():
     assert windows(8, 0, 8, 4) == [Window(0, 8, 1, 8)]
     assert windows(9, 0, 8, 4) == [Window(0, 8, 1, 9)]  # the last token need not be fed
-    assert windows(10, 0, 8, 4) == [Window(0, 8, 1, 9), Window(5, 10, 9, 10)]
+    assert windows(10, 0, 8, 4) == [Window(0, 8, 1, 9), Window(4, 10, 9, 10)]
     assert windows(1, 0, 8, 4) == []
+
+
+@pytest.mark.parametrize(
+    ("overlap", "fed"),
+    [
+        (0, [(0, 8), (8, 16), (16, 20)]),
+        (1, [(0, 8), (7, 15), (14, 20)]),
+        (4, [(0, 8), (4, 12), (8, 16), (12, 20)]),
+        (7, [(i, i + 8) for i in range(12)]),
+    ],
+)
+def test_windows_share_as_many_tokens_as_they_say(overlap, fed):
+    assert [(w.start, w.stop) for w in windows(20, 0, 8, overlap)] == fed
+    with_bos = [(1 + a, 1 + b) for a, b in fed]
+    assert [(w.start, w.stop) for w in windows(21, 1, 9, overlap)] == with_bos
 
 
 @given(models_and_ids(min_size=2), plans(), st.data())
@@ -190,7 +213,7 @@ def test_each_number_is_that_of_a_pass_over_its_own_window(drawn, plan, data):
 def test_the_most_overlap_is_a_pass_for_each_token(wiring):
     model = changed(WIRED[wiring](micro_model(dtype="float64")), n_ctx=5)
     ids = np.random.default_rng(0).integers(0, 13, 20).tolist()
-    made = surprise(model, ids, windows(20, 0, 5, 5))
+    made = surprise(model, ids, windows(20, 0, 5, 4))
     passes = [forward(model, np.array(ids[max(0, t - 5) : t]))[-1] for t in range(1, 20)]
     expected = -log_softmax(np.stack(passes))[np.arange(19), ids[1:]]
     assert_allclose(made.nats, expected, rtol=1e-9, strict=True)
@@ -207,8 +230,9 @@ def test_the_tick_is_told_how_many_were_rated(micro):
     ("plan", "what"),
     [
         ((9, 2, 2, 0), "a window of 2 tokens is too short: 3 is the least"),
-        ((9, 0, 4, 0), "an overlap of 0 tokens cannot be met: windows of 4 can overlap by 1 to 4"),
-        ((9, 1, 4, 4), "windows of 4 can overlap by 0 to 3"),
+        ((9, 0, 4, 4), "an overlap of 4 tokens cannot be met: windows of 4 can overlap by 0 to 3"),
+        ((9, 0, 4, -1), "windows of 4 can overlap by 0 to 3"),
+        ((9, 1, 4, 3), "windows of 4 can overlap by 0 to 2"),
     ],
 )
 def test_windows_that_say_nothing_are_refused(plan, what):
@@ -217,11 +241,53 @@ def test_windows_that_say_nothing_are_refused(plan, what):
 
 
 @pytest.mark.parametrize(
-    ("size", "prefix", "half"), [(128, 0, 64), (1, 0, 1), (2, 1, 1), (3, 2, 1)]
+    ("size", "prefix", "half"),
+    [(128, 0, 64), (1, 0, 0), (2, 0, 1), (2, 1, 0), (3, 1, 1), (3, 2, 0)],
 )
 def test_the_usual_overlap_is_half_a_window(size, prefix, half):
     assert usual_overlap(size, prefix) == half
     windows(9, prefix, size, half)
+
+
+@pytest.mark.parametrize(
+    ("at", "what"),
+    [(5, "window 4 of 4 has 5 tokens: .* token 5 is out of range"), (7, "window 1 of 4 has 6")],
+)
+def test_an_edit_that_does_not_fit_a_window_is_refused_before_the_first_pass(micro, at, what):
+    edits, run = Edits(micro, [f"layers.0.output[{at}]=zero"]), []
+    with pytest.raises(UsageError, match=what) as raised:
+        surprise(
+            micro,
+            [*IDS, *IDS[:6]],
+            windows(14, 0, 6, 3),
+            hooks=lambda n: edits.hook(n, untouched),
+            tick=run.append,
+        )
+    assert run == []
+    assert "whose positions count from 0" in raised.value.hint
+    with pytest.raises(UsageError, match=r"^layers\.0\.output\[8\]=zero: token 8 is out of range"):
+        whole(
+            micro, IDS, hooks=lambda n: Edits(micro, ["layers.0.output[8]=zero"]).hook(n, untouched)
+        )
+
+
+@pytest.mark.parametrize(
+    ("case", "n", "expected"),
+    [
+        ("llama-dynamic", 48, False),
+        ("llama-dynamic", 49, True),
+        ("phi3-long", 48, False),
+        ("phi3-long", 49, True),
+        ("llama", 49, False),
+        ("gpt2", 49, False),
+    ],
+)
+def test_what_is_turned_by_length_is_known(case, n, expected):
+    model = gptscope.load(family_folder(case))
+    assert turned_by_length(model, n) == expected
+    ids = np.random.default_rng(0).integers(2, 43, n)
+    fewer = forward(model, ids[:40])
+    assert (np.abs(forward(model, ids)[:40] - fewer).max() > 1e-3) == expected
 
 
 # Two models

@@ -4,12 +4,15 @@ from numpy.testing import assert_allclose
 
 import gptscope
 from gptscope.analysis.heads.composition import composition
-from gptscope.analysis.heads.copying import copying
+from gptscope.analysis.heads.copying import Copying, copying
+from gptscope.analysis.heads.raised import Raised, raised
 from gptscope.analysis.heads.random_tokens import repeated
 from gptscope.analysis.heads.scores import SCORES, SHARES, over_seeds, scores
+from gptscope.commands import heads_words
 from gptscope.commands.heads import How
-from gptscope.commands.heads_asked import Asked, Draw, by_weights, draw_of, measured
+from gptscope.commands.heads_asked import Asked, Draw, Weights, by_weights, draw_of, measured
 from gptscope.commands.heads_view import composed, lists
+from gptscope.commands.heads_weights import copies
 from gptscope.commands.session import Run
 from gptscope.errors import UsageError
 from gptscope.view import Note
@@ -70,7 +73,8 @@ def test_a_row_for_each_head_and_one_for_chance(answer, drawn, on_text, llama):
         assert_allclose(shown[:-1, len(SHARES)], (values[at] / even[at, 0]).ravel(), rtol=1e-6)
         assert_allclose(shown[-1, len(SHARES)], 1)
     copied = copying(llama)
-    assert_allclose(np.array(random["values"])[:-1, -1], copied.top.ravel(), rtol=1e-6)
+    shown = np.array(random["values"])[:, -1]
+    assert_allclose(shown, [*copied.eigenvalues.ravel(), 0], rtol=1e-6)
 
 
 def test_heads_far_beyond_chance_come_first_with_a_word(answer, drawn, on_text):
@@ -114,6 +118,15 @@ def test_a_heat_map_of_one_score(drawn, on_text):
     assert f"standard errors up to {drawn.error[at].max():.2g}." in notes(answer)
     (one,) = of_kind("grid", parts("heads", TWICE, "--score", "copying", "--layer", "2"))
     assert (one["rows"], len(one["values"][0])) == (["2"], 4)
+
+
+def test_the_heat_map_of_copying_counts_tokens(llama):
+    answer = parts("heads", TWICE, *LLAMA, "--score", "copying", "--seeds", "0")
+    (grid,) = of_kind("grid", answer)
+    assert_allclose(grid["values"], raised(llama).top, rtol=1e-6)
+    assert grid["title"].startswith("copying (chance 0.00122): a row for each layer")
+    assert "of 256 random tokens, how many are among the 5 of all 4,096" in notes(answer)
+    assert "eigenvalues" not in notes(answer)
 
 
 def test_one_head_in_every_number(drawn, on_text):
@@ -173,9 +186,10 @@ def test_weights_alone_need_no_text(llama):
     answer = asked("heads", *LLAMA, "--weights-only", "--top", "20")
     assert (answer["input"], answer["model"]["name"]) == (None, "llama-tiny")
     copied, pairs = of_kind("table", answer["parts"])
-    expected = copying(llama)
+    assert copied["title"] == "Copying: how often a token raises itself (256 of 4,096 tokens)"
+    expected = raised(llama)
     for name, values in {
-        "positive eigenvalues": expected.eigenvalues,
+        "positive eigenvalues": copying(llama).eigenvalues,
         "itself most": expected.most,
         "among 5": expected.top,
         "above mean": expected.above_mean,
@@ -192,6 +206,42 @@ def test_weights_alone_need_no_text(llama):
             assert_allclose(found[writes + reads], row["score"], rtol=1e-5)
 
 
+def test_eigenvalues_earn_no_verdict(answer, llama):
+    found = copying(llama)
+    best = float(found.eigenvalues.max())
+    assert best > 0.9
+    row = answer[0]["rows"][-1]
+    at = row["layer"], row["head"]
+    assert at == np.unravel_index(found.eigenvalues.argmax(), found.eigenvalues.shape)
+    assert_allclose(row["share"], best, rtol=1e-6)
+    assert (row["chance"], row["standard error"], row["verdict"]) == (0, None, None)
+    said = f"Random heads have 0 on the whole, with a standard deviation of {found.spread:.2g}."
+    assert said in notes(answer)
+    assert "random tokens, how many" not in notes(answer)
+
+
+def test_a_head_copies_by_its_tokens_alone():
+    eigenvalues = np.array([[1.0, -1.0], [1.0, np.nan]])
+    top = np.array([[0.39, 0.4], [0.0, np.nan]])
+    model = micro_model()
+    own = Raised(top / 2, top, top * 2, 256, 4096)
+    table, facts = copies(
+        Weights(model, Copying(eigenvalues, 0.25), own), Asked().every(model.spec)
+    )
+    assert [row[-1] for row in table.rows] == [None, "copies", None, None]
+    assert table.rows[1][:-1] == (0, 1, -1.0, 0.2, 0.4, 0.8)
+    values = [value for _, value in facts.pairs]
+    assert_allclose(values, [0, 0.25, 1 / 4096, 5 / 4096, 0.5])
+
+
+def test_what_chance_gives_is_left_unsaid_where_it_is_no_number():
+    model = micro_model()
+    eigenvalues = np.full((2, 2), np.nan)
+    (said,) = heads_words.copying(Weights(model, Copying(eigenvalues, np.nan)))
+    assert said.startswith("Copying: sum of the eigenvalues")
+    assert said.endswith("that writes nothing. It earns no verdict.")
+
+
 def test_composition_of_one_head():
     answer = parts("heads", TWICE, "--composition", "--layer", "2", "--head", "3", "--seeds", "2")
     table = of_kind("table", answer)[-1]
@@ -201,7 +251,7 @@ def test_composition_of_one_head():
 
 def test_one_layer_alone_has_no_composition():
     model = micro_model(sizes(n_layers=1))
-    (note,) = composed(by_weights(model, composed=True), Asked())
+    (note,) = composed(by_weights(model, composed=True, raising=False), Asked())
     assert note.text == "No head has an earlier one to read."
 
 
@@ -260,7 +310,7 @@ def test_random_tokens_must_be_there_and_fit():
     assert draw_of(short, 3, None, bos=True) is None
     with pytest.raises(UsageError, match="--random-tokens 2 do not fit twice"):
         draw_of(short, 3, 2, bos=True)
-    found = measured(short, None, composed=False)
+    found = measured(short, None, composed=False, raising=False)
     how = How(None, 3, None, details=False, composition=False)
     said = [part.text for part in lists(found, Asked(), how) if isinstance(part, Note)]
     assert "There is no room for random tokens, so that there is no verdict." in said

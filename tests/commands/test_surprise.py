@@ -1,10 +1,14 @@
 import json
 import math
 import re
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from tokenizers import Tokenizer
+from tokenizers.processors import TemplateProcessing
 
 import gptscope
 from gptscope.commands import reading
@@ -170,7 +174,22 @@ def test_what_sees_the_token_is_no_prediction():
     said = notes(parts("surprise", "the cat eats", "--model", "toy-unmasked"))
     assert "no causal mask" in said
     assert "no predictions" in said
+    assert "predicted unseen" not in said  # all three are fed
+    some = notes(parts("surprise", "the cat eats", "--model", "toy-unmasked", "--window", "2"))
+    assert "Only a token just after a window is not fed, and is predicted unseen." in some
     assert "causal" not in notes(parts("surprise", "the cat eats", "--model", "toy"))
+
+
+@pytest.mark.parametrize(
+    ("args", "expected"),
+    [([], True), (["--window", "48"], False), (["--window", "49"], True)],
+)
+def test_speeds_that_depend_on_the_length_are_said(args, expected):
+    ids = ",".join(str(2 + i % 40) for i in range(60))
+    found = parts("surprise", "--model", family_folder("llama-dynamic"), "--ids", ids, *args)
+    told = "tokens are read at once, and" in notes(found)
+    assert told == expected
+    assert ("are enough to change them" in notes(found)) == expected
 
 
 def test_edits_change_the_numbers_and_are_said():
@@ -200,11 +219,11 @@ def test_a_long_file_goes_through_in_windows(tiny, tmp_path):
     ids = tiny.tokenizer.encode(STORY)
     assert len(ids) > 128
     told = re.search(
-        r"in (\d+) windows of 128 tokens that overlap by 64: .* at least 64", notes(found)
+        r"in (\d+) windows of 128 tokens that overlap by 64; .* at least 65", notes(found)
     )
-    assert int(told[1]) == 1 + math.ceil((len(ids) - 129) / 65)
+    assert int(told[1]) == 1 + math.ceil((len(ids) - 129) / 64)
     bits = dict(zip(column(table(found), "position"), column(table(found), "bits"), strict=True))
-    for at, start in ((5, 0), (128, 0), (129, 65), (193, 65), (194, 130)):
+    for at, start in ((5, 0), (128, 0), (129, 64), (192, 64), (193, 128)):
         logits = gptscope.trace(tiny, ids[start:at]).logits[-1].astype(np.float64)
         expected = np.log2(np.exp(logits - logits[ids[at]]).sum())
         assert bits[at] == pytest.approx(expected, rel=1e-4), at
@@ -215,21 +234,22 @@ def test_a_long_file_goes_through_in_windows(tiny, tmp_path):
     [
         (["--window", "40"], "windows of 40 tokens that overlap by 20"),
         (["--window", "40", "--overlap", "7"], "windows of 40 tokens that overlap by 7"),
-        (["--overlap", "128"], "overlap by 128"),
+        (["--window", "40", "--overlap", "0"], "overlap by 0; .* after at least 1 token of"),
+        (["--overlap", "127"], "overlap by 127; .* after at least 128 tokens of the text"),
         (["--window", "40", "--bos"], "overlap by 20, each begun as the text is"),
         (["--edit", "layers.0.mlp_out=0"], "The edits are made in each window"),
     ],
 )
 def test_windows_are_said(tmp_path, args, words):
     found = parts("surprise", *story(tmp_path), *args)
-    assert words in notes(found)
-    assert ("larger --overlap" in notes(found)) == (args[-1] != "128")
+    assert re.search(words, notes(found))
+    assert ("larger --overlap" in notes(found)) == (args[-1] != "127")
 
 
 def test_more_overlap_surprises_less(tmp_path):
     few, many = (
         sums(parts("surprise", *story(tmp_path), "--window", "40", "--overlap", n))
-        for n in ("1", "39")
+        for n in ("0", "39")
     )
     assert few["tokens counted"] == many["tokens counted"]
     assert few["bits per token"] > many["bits per token"]
@@ -264,8 +284,11 @@ def test_there_is_an_end_to_what_is_read(tmp_path, monkeypatch):
     ("args", "said"),
     [
         (["--window", "129"], "--window 129: tiny reads 128 tokens at most"),
-        (["--window", "8", "--overlap", "9"], "an overlap of 9 tokens cannot be met"),
-        (["--overlap", "0"], "an overlap of 0 tokens cannot be met"),
+        (["--window", "8", "--overlap", "8"], "an overlap of 8 tokens cannot be met"),
+        (
+            ["--window", "4", "--overlap", "1", "--edit", "layers.0.output[3]=0"],
+            "window 2 of 2 has 3 tokens: layers.",
+        ),
         (["--window", "1", "--bos"], "a window of 1 tokens is too short"),
         (["--top", "3", "--all"], "give one of --top and --all, not both"),
         (["--part", "0,4"], "--part takes tokens in a row, as 100:200, not '0,4'"),
@@ -329,6 +352,53 @@ def test_positions_count_what_stands_before_the_text():
     assert_allclose(column(total, "bits per byte"), bits / len(SENTENCE))
 
 
+def test_which_tokens_count_in_both_is_said(tmp_path):
+    said = notes(parts("surprise", SENTENCE, "--against", "llama-tiny"))
+    assert "Nothing stands before the text, so that its first token has no number" in said
+    assert "of the tokens that both have numbers for: 5 of 6 tokens." in said
+    assert "model:" not in said
+    with_bos = notes(parts("surprise", SENTENCE, "--against", "llama-tiny", "--bos"))
+    assert "The sums are of all tokens of the text, in both." in with_bos
+    other = other_tokens(tmp_path)
+    found = parts("surprise", SENTENCE, "--against", other)
+    n, m = column(of_kind(found, "table")[1], "tokens")
+    every = sums(parts("surprise", SENTENCE, "--model", other))["tokens counted"] + 1
+    told = f"the pieces that both have numbers for: {n} of the first's 6 tokens and {m} of the "
+    assert f"{told}second's {every} tokens." in notes(found)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_token_that_one_alone_has_no_number_for_counts_in_neither(tmp_path, turned):
+    other = with_frame(tmp_path)
+    pair = ["--against", "tiny", "--model", other] if turned else ["--against", other]
+    found = parts("surprise", SENTENCE, *pair)
+    each, total = of_kind(found, "table")
+    assert column(total, "tokens") == [5, 5]
+    assert column(total, "bits per byte") == [b / 24 for b in column(total, "bits")]
+    assert column(each, "text")[0] == " wanted"
+    said = notes(found)
+    with_bos, without = ("first", "second") if turned else ("second", "first")
+    begin = f"The {with_bos} model: <|endoftext|> stands before the text and has no number."
+    assert begin in said
+    assert f"The {without} model: Nothing stands before the text, so that its first" in said
+    assert f"The {with_bos} model: What the tokenizer puts after the text (1) is not" in said
+    assert "of the tokens that both have numbers for: 5 of 6 tokens." in said
+    assert "counted as well" not in said
+    assert "first token has one" not in said
+    alone = notes(parts("surprise", SENTENCE, "--model", other))
+    assert "What the tokenizer puts after the text (1) is counted as well." in alone
+
+
+def with_frame(tmp_path):
+    """The model tiny with a tokenizer that puts a token before a text and one after it."""
+    path = copy_of_tiny(tmp_path) / "tokenizer.json"
+    made = Tokenizer.from_file(str(path))
+    end = "<|endoftext|>"
+    made.post_processor = TemplateProcessing(single=f"{end} $A {end}", special_tokens=[(end, 0)])
+    made.save(str(path))
+    return str(path.parent)
+
+
 def test_where_two_differ_most():
     every = of_kind(parts("surprise", SENTENCE, "--against", "llama-tiny"), "table")[0]
     found = parts("surprise", SENTENCE, "--against", "llama-tiny", "--top", "2")
@@ -341,14 +411,15 @@ def test_where_two_differ_most():
     assert of_kind(part, "table")[1] == of_kind(found, "table")[1]
 
 
+def copy_of_tiny(tmp_path):
+    folder = tmp_path / "other"
+    shutil.copytree(Path(gptscope.__file__).parents[1] / "models" / "tiny", folder)
+    return folder
+
+
 def other_tokens(tmp_path):
     """The model tiny with a tokenizer that merges less, so that some words are cut otherwise."""
-    import shutil  # noqa: PLC0415
-    from pathlib import Path  # noqa: PLC0415
-
-    home = Path(gptscope.__file__).parents[1] / "models" / "tiny"
-    folder = tmp_path / "other"
-    shutil.copytree(home, folder)
+    folder = copy_of_tiny(tmp_path)
     made = json.loads((folder / "tokenizer.json").read_text("utf-8"))
     made["model"]["merges"] = made["model"]["merges"][:150]
     (folder / "tokenizer.json").write_text(json.dumps(made), "utf-8")

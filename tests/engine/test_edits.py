@@ -86,6 +86,8 @@ def test_patching_takes_the_value_of_another_pass(model):
     made = edited(model, f"layers.1.output=from:ids:{','.join(map(str, OTHER))}")
     np.testing.assert_array_equal(made["layers.1.output"], there["layers.1.output"])
     np.testing.assert_array_equal(made.logits, there.logits)
+    made = edited(model, "layers.1.output[-1]=from:ids:2,7,1")  # its own last token
+    np.testing.assert_array_equal(made["layers.1.output"][4], there["layers.1.output"][2])
     made = edited(model, "layers.1.output[4]=from[2]:ids:2,7,1")
     np.testing.assert_array_equal(made["layers.1.output"][4], there["layers.1.output"][2])
 
@@ -208,7 +210,8 @@ BAD = {
     "layers.1.mlp_out=": "is no edit",
     "layers.1.mlp_out=fnord": "'fnord' is no change: one is written zero, mean, ",
     "layers.1.mlp_out=nan": "'nan' is no change",
-    "layers.1.mlp_out=-inf": "layers.1.mlp_out cannot be infinite: a score alone can",
+    "layers.1.mlp_out=-inf": "layers.1.mlp_out cannot be infinite: a score or a logit alone can",
+    "layers.1.heads.0.weights=-inf": "weights cannot be infinite",
     "fnord=zero": "no value is called fnord",
     "layers.9.mlp_out=zero": "layer 9 is out of range",
     "layers.1.heads.9.out=zero": "head 9 is out of range",
@@ -225,6 +228,9 @@ BAD = {
     "layers.1.mlp_gate=zero": "mlp_gate cannot be changed: this model's hidden units have no gates",
     "layers.1.heads.0.weights=mean": "has no mean over tokens",
     "layers.1.mlp_out=from:ids:1,2": "2 x 6 does not fit where there is 5 x 6",
+    "layers.1.mlp_out=from:ids:1": "1 x 6 does not fit where there is 5 x 6",
+    "layers.1.heads.0.weights=from:ids:1": "1 x 1 does not fit where there is 5 x 5",
+    "layers.1.mlp_out[1:]=from:ids:1,2": "1 x 6 does not fit where there is 4 x 6",
     "layers.1.mlp_out[0]=from[4]:ids:1,2": "token 4 is out of range",
     "layers.1.mlp_out=from:ids:1,x": "ids takes whole numbers",
     "layers.1.mlp_out=from:ids:99": "token id 99 is outside the vocabulary",

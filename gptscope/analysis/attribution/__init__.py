@@ -160,8 +160,7 @@ def changed(trace: Trace, found: Directions, value: Value, own: list[Term]) -> I
 
 def with_edited_logit(account: Account, trace: Trace) -> Account:
     """The account with a term for an edit of the logits themselves."""
-    size = sum(abs(term.value) for term in account.terms)
-    if abs(account.remainder) <= rounding(trace, size):
+    if not trace.changed & {("logits", None), ("logits_before_cap", None)}:
         return account
     term = Term(f"logits {EDITED}", account.remainder, "edit")
     return replace(account, terms=(*account.terms, term))

@@ -13,19 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gptscope.engine.attention import mix
-from gptscope.engine.cache import Cache
 from gptscope.engine.forward import block
 from gptscope.engine.hook_points import BY_KEY
-from gptscope.engine.step import Step, looks_at, untouched
+from gptscope.engine.step import looks_at, untouched
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from gptscope.model.weights import Block
+    from gptscope.engine.step import Step
+    from gptscope.model.weights import Attention, Block
 
 Array = NDArray[np.floating[Any]]
 ROWS = 256  # at the most, where a pass has fewer: more of them are hardly faster
-MIXED = ("scores", "scaled_masked", "weights")  # of tokens that read each other
 
 
 def at_once(n_passes: int, n_tokens: int) -> int:
@@ -54,60 +53,32 @@ def together(streams: Sequence[Array], weights: Block, steps: Sequence[Step]) ->
     first = steps[0]
     if len(steps) == 1:
         return [block(streams[0], weights, first)]
-    apart = Apart(steps, weights)
-    at = np.tile(first.at, len(steps))
-    whole = Step(first.spec, first.layer, at, apart, apart.cache)
+    apart, at = Apart(steps), np.tile(first.at, len(steps))
+    whole = replace(first, at=at, listener=apart, mixer=apart.mixed)
     return np.split(block(np.concatenate(streams), weights, whole), len(steps))
 
 
 class Apart:
     """The hook of several passes: each part of a value goes through the hook of its pass."""
 
-    def __init__(self, steps: Sequence[Step], weights: Block) -> None:
+    def __init__(self, steps: Sequence[Step]) -> None:
         """Where each pass stands, and who listens to it."""
-        self._steps, self._weights = steps, weights.attention
-        self.cache = Kept(len(steps[0].at))
-        self._q: Array | None = None
+        self._steps = steps
 
     def __call__(self, key: str, value: Array, layer: int | None = None) -> Array:
-        """The value as the hooks leave it; what heads mix, each pass for itself."""
-        if key in MIXED:  # of the wrong tokens: `mixed` shows each pass its own
+        """The value [R T, ...] or [H, R T, d_h] as the hooks leave it."""
+        if not self.wants(key, layer):
             return value
-        if key == "out":
-            value = self.mixed(value)
-        if any(looks_at(step.listener, key, layer) for step in self._steps):
-            axis = int(BY_KEY[key].per_head)  # of tokens: [T, ...] or [H, T, d_h]
-            parts = zip(self._steps, np.split(value, len(self._steps), axis), strict=True)
-            value = np.concatenate([step.hook(key, part) for step, part in parts], axis)
-        if key == "q":
-            self._q = value
-        return value
+        axis = int(BY_KEY[key].per_head)
+        parts = zip(self._steps, np.split(value, len(self._steps), axis), strict=True)
+        return np.concatenate([step.hook(key, part) for step, part in parts], axis)
 
-    def wants(self, key: str, layer: int | None) -> bool:  # noqa: ARG002
-        """All but what is mixed."""
-        return key not in MIXED
+    def wants(self, key: str, layer: int | None) -> bool:
+        """Whether any pass may look at this value."""
+        return any(looks_at(step.listener, key, layer) for step in self._steps)
 
-    def mixed(self, like: Array) -> Array:
+    def mixed(self, q: Array, k: Array, v: Array, w: Attention, _: Step) -> Array:
         """What the heads of each pass read from its own tokens: [H, R T, d_h]."""
-        if self._q is None:
-            return like
-        parts = (np.split(x, len(self._steps), axis=1) for x in (self._q, *self.cache.kept))
+        parts = (np.split(x, len(self._steps), axis=1) for x in (q, k, v))
         each = zip(*parts, self._steps, strict=True)
-        return np.concatenate([mix(q, k, v, self._weights, step) for q, k, v, step in each], axis=1)
-
-
-class Kept(Cache):
-    """Keeps the keys and values of all passes; the block sees those of the first alone.
-
-    What it mixes of them is thrown away, and has the right shape.
-    """
-
-    def __init__(self, n_tokens: int) -> None:
-        """Of passes over so many tokens."""
-        self.length, self._n = 0, n_tokens
-        self.kept: tuple[Array, Array]
-
-    def extend(self, layer: int, k: Array, v: Array) -> tuple[Array, Array]:  # noqa: ARG002
-        """Keys and values [G, R T, d_h] -> those of the first pass [G, T, d_h]."""
-        self.kept = k, v
-        return k[:, : self._n], v[:, : self._n]
+        return np.concatenate([mix(q, k, v, w, step) for q, k, v, step in each], axis=1)
