@@ -41,6 +41,7 @@ class Table:
     title: str
     columns: tuple[Column, ...]
     rows: Sequence[Sequence[Any]]
+    name: str = ""  # for programs, where the title says what was asked
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +59,7 @@ class Grid:
     row_positions: tuple[int, ...] | None = None  # of tokens, where they are not 0, 1, 2, ...
     column_positions: tuple[int, ...] | None = None
     tokens: tuple[tuple[str, ...], ...] | None = None  # one in every cell, above its number
+    name: str = ""
 
     @property
     def at_rows(self) -> Sequence[int]:
@@ -93,6 +95,7 @@ class Sheet:
     title: str
     grids: tuple[Grid, ...]
     columns: int
+    name: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +106,7 @@ class Passage:
     tokens: tuple[str, ...]
     values: Sequence[float | None]  # as many
     kind: Kind = "length"
+    name: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,6 +115,7 @@ class Facts:
 
     title: str
     pairs: tuple[tuple[Column, Any], ...]
+    name: str = ""
 
 
 @dataclass(frozen=True)

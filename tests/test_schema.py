@@ -111,7 +111,7 @@ def test_a_changed_envelope_is_refused():
 @pytest.mark.parametrize(
     "keys",
     [
-        {"schema": "gptscope/view/2"},
+        {"schema": "gptscope/view/3"},
         {"more": 1},
         {"model": {}},
         {"model": "tiny"},

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gptscope.commands.output import tell
-from gptscope.errors import UsageError
+from gptscope.errors import GptscopeError, UsageError
 from gptscope.glyphs import visible
 
 if TYPE_CHECKING:
@@ -33,6 +33,19 @@ def answer_id(model: Model, text: str, option: str = "--answer") -> int:
     if not text:
         raise UsageError(f"{option} is empty")
     return first_token(model.tokenizer, text, option)
+
+
+def likeliest(logits: Any, where: str) -> int:  # noqa: ANN401
+    """The id with the highest logit [V], where there is one.
+
+    Raises:
+        GptscopeError: the logits are no numbers; `where` says whose they are.
+    """
+    import numpy as np
+
+    if np.isnan(logits).any():
+        raise GptscopeError(f"the logits {where} hold NaN, so no token can be rated")
+    return int(logits.argmax())
 
 
 def first_token(tokenizer: Tokenizer, text: str, option: str) -> int:

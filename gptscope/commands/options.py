@@ -137,9 +137,11 @@ Head = Annotated[
     ),
 ]
 TokenAt = Annotated[
-    int | None, typer.Option("--token", "-t", help="Which token, from 0; -1 is the last.")
+    int | None, typer.Option("--token", "-t", "--at", help="Which token, from 0; -1 is the last.")
 ]
-At = Annotated[int, typer.Option("--at", help="After which token: from 0, -1 is the last.")]
+At = Annotated[
+    int, typer.Option("--at", "--token", "-t", help="After which token: from 0, -1 is the last.")
+]
 Answer = Annotated[
     str | None,
     typer.Option(

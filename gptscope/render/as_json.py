@@ -35,7 +35,13 @@ def render(view: View, screen: Screen) -> str:  # noqa: ARG001
 
 
 def part(p: Part) -> dict[str, Any]:
-    """One part of a view as plain data."""
+    """One part of a view as plain data, with the name it has for programs, if it has one."""
+    name = "" if isinstance(p, Note) else p.name
+    return unnamed(p) | ({"name": name} if name else {})
+
+
+def unnamed(p: Part) -> dict[str, Any]:
+    """One part without its name."""
     match p:
         case Table(title, columns, rows):
             names = [c.name for c in columns]

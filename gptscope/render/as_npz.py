@@ -83,7 +83,7 @@ def arrays_of(part: Part, names: Names, before: str = "") -> Named:
     """The arrays of one part under names that no other has."""
     if isinstance(part, Note):
         return
-    name = names.new(before + slug(part.title, type(part).__name__.lower()))
+    name = names.new(before + (part.name or slug(part.title, type(part).__name__.lower())))
     match part:
         case Table(_, columns, rows):
             inner = Names()

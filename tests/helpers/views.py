@@ -52,7 +52,12 @@ LENS = Grid(
     hidden=np.array([[False, False], [False, True]]),
     tokens=((" b", "\n"), ("\u6f22\u5b57", "never seen")),
 )
-PASSAGE = Passage("a passage", ("Lily", " ran", ".", "\n", " far"), (None, 2.5, 0.25, NAN, 5.0))
+PASSAGE = Passage(
+    "a passage",
+    ("Lily", " ran", ".", "\n", " far"),
+    (None, 2.5, 0.25, NAN, 5.0),
+    name="told",
+)
 INPUT = {"text": "a b", "ids": [1, 2], "tokens": ["a", " b"], "prepended": 0, "appended": 0}
 EDITS = ("layers.2.heads.*.out=zero", "layers.0.mlp_act[:,17]=0")
 PARTS = (TABLE, GRID, FACTS, NOTE, LENS, PASSAGE)

@@ -168,6 +168,7 @@ def test_json_has_null_where_no_number_is():
     assert part == {
         "kind": "passage",
         "title": "a passage",
+        "name": "told",
         "tokens": ["Lily", " ran", ".", "\n", " far"],
         "values": [None, 2.5, 0.25, "NaN", 5.0],
     }
@@ -188,9 +189,9 @@ def test_csv_has_a_line_for_every_token():
 def test_npz_has_values_and_tokens():
     made = render(view(PASSAGE, Passage("", (), ())), "npz", Screen())
     with np.load(io.BytesIO(made), allow_pickle=False) as arrays:
-        assert list(arrays) == ["a_passage", "a_passage.tokens", "passage", "passage.tokens"]
-        np.testing.assert_array_equal(arrays["a_passage"], [NAN, 2.5, 0.25, NAN, 5.0])
-        assert arrays["a_passage.tokens"].tolist() == list(PASSAGE.tokens)
+        assert list(arrays) == ["told", "told.tokens", "passage", "passage.tokens"]
+        np.testing.assert_array_equal(arrays["told"], [NAN, 2.5, 0.25, NAN, 5.0])
+        assert arrays["told.tokens"].tolist() == list(PASSAGE.tokens)
         assert [arrays[name].shape for name in ("passage", "passage.tokens")] == [(0,), (0,)]
 
 
