@@ -1,6 +1,7 @@
 # What gptscope computes, against TransformerLens on the same weights; and docs/transformer-lens.md.
 
 import re
+from importlib.metadata import version
 
 import numpy as np
 import pytest
@@ -10,6 +11,10 @@ pytest.importorskip("transformer_lens")
 measure = pytest.importorskip("tests.golden.transformer_lens.measure")
 
 ALLOWED = 1e-4  # of the largest number if that is above 1
+# What it gives otherwise may change with its next version, and is no mistake of ours.
+as_the_page_says = pytest.mark.skipif(
+    not version("transformer-lens").startswith("4.3."), reason="the page is of TransformerLens 4.3"
+)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -32,11 +37,13 @@ def test_both_give_the_same(opened, name):
     assert measure.of_the_scale(pair) <= ALLOWED
 
 
+@as_the_page_says
 @pytest.mark.parametrize("name", measure.OWN)
 def test_transformer_lens_by_itself_gives_something_else(opened, name):
     assert measure.apart(measure.OWN[name][0](opened)) > ALLOWED, "say so in the docs"
 
 
+@as_the_page_says
 def test_opened_by_default_its_lens_has_the_same_probabilities(opened):
     ours, theirs = map(measure.probabilities, measure.OWN[measure.BY_DEFAULT][0](opened))
     assert np.abs(ours - theirs).max() <= ALLOWED

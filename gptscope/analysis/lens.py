@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from gptscope.engine.forward import unembed
 from gptscope.engine.ids import in_vocabulary
-from gptscope.engine.sampling import log_probabilities, rank, ranked
+from gptscope.engine.sampling import rank, ranked
 from gptscope.errors import UsageError, check_index
 
 if TYPE_CHECKING:
@@ -131,8 +131,13 @@ def logits_at(
 
 def distribution(logits: Array) -> tuple[Array, Array]:
     """Probabilities [V] and their natural logarithms, in float64."""
-    logs = log_probabilities(logits)
-    return np.exp(logs), logs
+    logs = np.asarray(logits, np.float64)
+    logs = logs - logs.max()
+    p = np.exp(logs)
+    total = p.sum()
+    p /= total
+    logs -= np.log(total)
+    return p, logs
 
 
 def cell(logits: Array, end: tuple[Array, Array], answer: int, top: int) -> tuple[Any, ...]:
@@ -156,13 +161,17 @@ def mean_bits(p: Array, nats: Array) -> float:
 
     Cover and Thomas 2006, "Elements of information theory", section 2.1: 0 log 0 = 0.
     """
-    terms = np.multiply(p, nats, out=np.zeros_like(p), where=p != 0)
-    return float(terms.sum() / np.log(2)) + 0.0  # which makes -0.0 a 0.0
+    with np.errstate(invalid="ignore"):
+        total = p @ nats
+    if not np.isfinite(total):
+        total = np.multiply(p, nats, out=np.zeros_like(p), where=p != 0).sum()
+    return float(total / np.log(2)) + 0.0  # which makes -0.0 a 0.0
 
 
 def divergence(p_end: Array, log_end: Array, logs: Array) -> float:
     """KL(end || row) in bits, of natural logarithms [V]; infinite where only the row says never."""
-    nats = np.subtract(log_end, logs, out=np.zeros_like(logs), where=p_end != 0)
+    with np.errstate(invalid="ignore"):  # -inf less -inf, where neither has a chance
+        nats = log_end - logs
     return float(np.maximum(0.0, mean_bits(p_end, nats)))  # rounding may leave -1e-17
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from gptscope.analysis.heads.composition import Composition
     from gptscope.analysis.heads.copying import Copying
+    from gptscope.analysis.heads.raised import Raised
     from gptscope.analysis.heads.scores import Repeated, Scores
     from gptscope.commands.session import Run
     from gptscope.model.spec import Spec
@@ -35,6 +36,11 @@ class Asked:
     head: int | None = None
     sort: str | None = None
     top: int | None = None
+
+    @property
+    def one(self) -> bool:
+        """Whether a single head is looked at."""
+        return self.layer is not None and self.head is not None
 
     def layers(self, spec: Spec) -> Sequence[int]:
         """The layers that are looked at.
@@ -78,21 +84,35 @@ class Score:
     error: Array | None = None  # [L, H]: the standard error
 
 
+def has_word(score: Score, at: tuple[int, int]) -> bool:
+    """Whether a head is called by the name of a score; never where there is no standard error."""
+    from gptscope.analysis.heads.verdict import is_far_beyond
+
+    if score.error is None:
+        return False
+    return is_far_beyond(
+        float(score.values[at]), float(score.error[at]), float(score.chance[at[0]])
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class Weights:
     """What the weights of a model's heads say by themselves."""
 
     model: Model
     copying: Copying
-    composition: Composition | None = None  # None: not asked for
+    raised: Raised | None = None  # None: not asked for
+    composition: Composition | None = None  # the same
 
     def best(self, name: str) -> Score:  # noqa: ARG002
-        """How often a token raises itself: the copying score, the only one of weights alone."""
+        """The copying score: how often a token raises itself if that is asked, else eigenvalues."""
         import numpy as np
 
-        top = self.copying.top
-        chance = np.full(len(top), self.copying.chance["top"])
-        return Score(top, chance, None, self.copying.error())
+        if self.raised is None:
+            values = self.copying.eigenvalues
+            return Score(values, np.zeros(len(values)), None)
+        top = self.raised.top
+        return Score(top, np.full(len(top), self.raised.chance["top"]), None, self.raised.error())
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +176,7 @@ def draw_of(run: Run, seeds: int, n: int | None, *, bos: bool | None) -> Draw | 
     return Draw(seeds, fit, first) if fit >= LEAST else None
 
 
-def measured(run: Run, draw: Draw | None, *, composed: bool) -> Found:
+def measured(run: Run, draw: Draw | None, *, composed: bool, raising: bool) -> Found:
     """The heads on the text and on random tokens, and what their weights say; a pass at a time."""
     from gptscope.analysis.heads.random_tokens import repeated
     from gptscope.analysis.heads.scores import over_seeds, scores
@@ -179,15 +199,21 @@ def measured(run: Run, draw: Draw | None, *, composed: bool) -> Found:
             found.append(one(ids))
             tick(1)
     random = over_seeds(found[1:]) if drawn else None
-    return Found(by_weights(model, composed=composed), found[0], random, draw)
+    weights = by_weights(model, composed=composed, raising=raising)
+    return Found(weights, found[0], random, draw)
 
 
-def by_weights(model: Model, *, composed: bool) -> Weights:
+def by_weights(model: Model, *, composed: bool, raising: bool) -> Weights:
     """What the weights of the heads say by themselves."""
     from gptscope.analysis.heads.composition import composition
     from gptscope.analysis.heads.copying import copying
+    from gptscope.analysis.heads.raised import raised, steps
 
     n = model.spec.n_layers
     with progress(n * (2 if composed else 1), "weights") as tick:
         copied = copying(model, tick)
-        return Weights(model, copied, composition(model, tick) if composed else None)
+        made = composition(model, tick) if composed else None
+    if not raising:
+        return Weights(model, copied, None, made)
+    with progress(steps(model), "copying") as tick:
+        return Weights(model, copied, raised(model, tick), made)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gptscope.analysis.heads.scores import SCORES, SHARES
-from gptscope.analysis.heads.verdict import WORDS, is_far_beyond
+from gptscope.analysis.heads.verdict import WORDS
 from gptscope.commands.attention_look import spoken
 from gptscope.commands.heads_asked import (
     COPYING,
@@ -17,6 +17,7 @@ from gptscope.commands.heads_asked import (
     Found,
     Score,
     Weights,
+    has_word,
 )
 from gptscope.view import Column, Grid, Kind, Table
 
@@ -57,14 +58,14 @@ def strongest(found: Found, asked: Asked) -> tuple[Table, dict[str, int]]:
     """The heads that have earned a word, the strongest first; and how many have.
 
     Of a score that has none, the strongest head. Shares are those on random tokens; of copying,
-    the share of tokens that raise themselves.
+    the share of tokens that raise themselves, or of positive eigenvalues.
     """
     rows: list[tuple[Any, ...]] = []
     n_named = {}
     for name, word in WORDS.items():
         score = found.best(name)
         every = by_share(score, asked.every(found.model.spec))
-        named = [one for one in every if is_far_beyond(*one[2:])]
+        named = [one for one in every if has_word(score, one[:2])]
         n_named[word] = len(named)
         for layer, head, *numbers in named[: asked.top or FEW] or every[:1]:
             text = None if name == COPYING else cell(found.on_text(name), layer, head)
@@ -74,12 +75,16 @@ def strongest(found: Found, asked: Asked) -> tuple[Table, dict[str, int]]:
     ), n_named
 
 
-def by_share(score: Score, heads: Heads) -> list[tuple[int, int, float, float, float]]:
+def by_share(score: Score, heads: Heads) -> list[tuple[int, int, float, float | None, float]]:
     """Layer, head, share, standard error and chance, the largest share first."""
-    if score.error is None:
-        return []
+    error = score.error
     found = [
-        (*at, float(score.values[at]), float(score.error[at]), float(score.chance[at[0]]))
+        (
+            *at,
+            float(score.values[at]),
+            None if error is None else float(error[at]),
+            float(score.chance[at[0]]),
+        )
         for at in heads
         if counts(score, at[0])
     ]

@@ -41,7 +41,8 @@ def view(source: Pass, asked: Asked, how: How) -> View:
     run = start(source)
     asked.every(run.model.spec)  # before anything is measured
     draw = draw_of(run, how.seeds, how.random_tokens, bos=source.bos)
-    found = measured(run, draw, composed=how.composition)
+    raising = how.details or how.score == COPYING or asked.one
+    found = measured(run, draw, composed=how.composition, raising=raising)
     parts = maps(found, asked, how.score) if how.score else lists(found, asked, how)
     if how.composition:
         parts += composed(found.weights, asked)
@@ -52,10 +53,11 @@ def view_of_weights(source: Pass, asked: Asked) -> View:
     """The heads by their weights alone."""
     model = opened(source.model, source.dtype, verbose=source.verbose)
     asked.every(model.spec)
-    found = by_weights(model, composed=True)
+    found = by_weights(model, composed=True, raising=True)
     heads, chosen = in_order(found, asked)
-    parts = [*said(chosen), *copies(found, heads), *composed(found, asked)]
-    parts += said(words.copying(found), words.eigenvalues(), words.left_out(model))
+    parts = [*said(chosen), *copies(found, heads), *said(words.RULE_OF_COPIES)]
+    parts += composed(found, asked)
+    parts += said(*words.copying(found), words.left_out(model))
     return View("heads", tuple(parts), model=about_model(model))
 
 
@@ -72,16 +74,15 @@ def lists(found: Found, asked: Asked, how: How) -> list[Part]:
         parts = [table, *said(words.more_named(n_named, asked.top or FEW), words.RULE)]
     heads, chosen = in_order(found, asked)
     parts += said(chosen)
-    one = asked.layer is not None and asked.head is not None
-    if how.details or one:
+    if how.details or asked.one:
         parts += [*details(found, heads), *copies(found.weights, heads)]
-        notes = [words.MEANING, words.copying(found.weights), words.eigenvalues()]
+        notes = [words.MEANING]
     else:
         parts += overviews(found, heads)
-        notes = [words.MEANING, words.ENTROPY, words.rows(found), words.copying(found.weights)]
+        notes = [words.MEANING, words.ENTROPY, words.rows(found)]
     if found.random is None:
         notes.append(words.NO_ROOM if how.seeds else words.UNASKED)
-    return parts + said(*notes, words.left_out(found.model))
+    return parts + said(*notes, *words.copying(found.weights), words.left_out(found.model))
 
 
 def overviews(found: Found, heads: Sequence[tuple[int, int]]) -> Iterable[Part]:
@@ -98,7 +99,7 @@ def maps(found: Found, asked: Asked, name: str) -> list[Part]:
     if name == COPYING:
         return [
             heat_map(titled("copying", found.best(name)), found.best(name), asked, found, kind),
-            *said(words.copying(found.weights), words.left_out(found.model)),
+            *said(words.tokens(found.weights), words.left_out(found.model)),
         ]
     parts: list[Part] = []
     if found.draw is not None:

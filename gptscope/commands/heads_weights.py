@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gptscope.commands.heads_asked import FEW, Asked, Weights
-from gptscope.view import Column, Facts, Table
+from gptscope.analysis.heads.verdict import WORDS
+from gptscope.commands.heads_asked import COPYING, FEW, Asked, Weights, has_word
+from gptscope.view import Column, Facts, Part, Table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +22,9 @@ COPIES = (
     Column("itself most", "probability"),
     Column("among 5", "probability"),
     Column("above mean", "probability"),
+    Column("verdict"),
 )
+SPREAD = Column("standard deviation of the eigenvalues", "length")
 PAIRS = (
     Column("composition"),
     Column("writes"),
@@ -32,14 +35,20 @@ PAIRS = (
 )
 
 
-def copies(weights: Weights, heads: Sequence[tuple[int, int]]) -> tuple[Table, Facts]:
+def copies(weights: Weights, heads: Sequence[tuple[int, int]]) -> list[Part]:
     """How much heads copy, and what chance would give."""
-    c = weights.copying
-    arrays = (c.eigenvalues, c.most, c.top, c.above_mean)
-    rows = [(*at, *(float(one[at]) for one in arrays)) for at in heads]
-    title = f"Copying: how often a token raises itself ({c.n:,} tokens)"
-    pairs = zip(COPIES[2:], c.chance.values(), strict=True)
-    return Table(title, COPIES, rows), Facts("What chance gives", tuple(pairs))
+    found, score = weights.raised, weights.best(COPYING)
+    if found is None:
+        return []
+    arrays = (weights.copying.eigenvalues, found.most, found.top, found.above_mean)
+    rows = []
+    for at in heads:
+        named = has_word(score, at)
+        rows.append((*at, *(float(one[at]) for one in arrays), WORDS[COPYING] if named else None))
+    title = f"Copying: how often a token raises itself ({found.n:,} of {found.n_vocab:,} tokens)"
+    chance = zip(COPIES[3:], found.chance.values(), strict=False)
+    level = (COPIES[2], 0.0), (SPREAD, weights.copying.spread), *chance
+    return [Table(title, COPIES, rows), Facts("What chance gives", level)]
 
 
 def pairs(weights: Weights, asked: Asked) -> Table | None:

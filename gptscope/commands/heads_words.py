@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
-from gptscope.analysis.heads.copying import TOP
+from gptscope.analysis.heads.raised import TOP
 from gptscope.analysis.heads.scores import SHARES
 from gptscope.analysis.heads.verdict import ERRORS, SHARE, TIMES
 from gptscope.model.blocks import outlines
@@ -13,18 +14,20 @@ if TYPE_CHECKING:
     from gptscope.commands.heads_asked import Draw, Found, Score, Weights
     from gptscope.model.weights import Model
 
-RULE = (
+VERDICT = (
     f"A verdict stands where the share is at least {SHARE:g}, at least {TIMES} times chance, and "
-    f"at least {ERRORS} standard errors above it; else the strongest head is shown without one."
+    f"at least {ERRORS} standard errors above it"
 )
+RULE = f"{VERDICT}; else the strongest head is shown without one."
+RULE_OF_COPIES = f"{VERDICT}; the share is that of tokens among {TOP}."
 MEANING = (
     "Each number is the mean of what a row puts there, over the rows that see such a token and "
     "another one. Chance is a head that spreads evenly over what it sees. Shares can overlap: for "
     "token 1, the first token is the one before."
 )
 ENTROPY = "Rows of the grids are layer.head. Entropy is a share of the largest that there can be."
-NO_ROOM = "There is no room for random tokens, so that there is no verdict."
-UNASKED = "Without random tokens there is no verdict."
+NO_ROOM = "There is no room for random tokens, so that there is no verdict on where heads look."
+UNASKED = "Without random tokens there is no verdict on where heads look."
 PAIRS = (
     "Composition: the norm of the product of what one head writes and what a later one reads by "
     "(Q, K) or moves (V), over their norms (Elhage et al. 2021). Chance: the root mean square if "
@@ -57,20 +60,33 @@ def more_named(counts: dict[str, int], shown: int) -> str:
     return f"Shown are {', '.join(cut)}; --top {most} shows all." if cut else ""
 
 
-def copying(weights: Weights) -> str:
-    """What the copying scores mean."""
-    n = weights.copying.n
+def copying(weights: Weights) -> list[str]:
+    """What the copying scores that were measured mean."""
+    return [text for text in (tokens(weights), eigenvalues(weights)) if text]
+
+
+def tokens(weights: Weights) -> str:
+    """What it means how often a token raises itself; nothing where that was not measured."""
+    found = weights.raised
+    if found is None:
+        return ""
     return (
-        f"Copying: of {n:,} tokens, how many are among the {TOP} that they raise most if the head "
-        "reads them, from their embedding through OV to the logits (Wang et al. 2022)."
+        f"Copying: of {found.n:,} random tokens, how many are among the {TOP} of all "
+        f"{found.n_vocab:,} that they raise most if the head reads them, from their embedding "
+        "through OV to the logits; ties do not count. Wang et al. 2022 take names in prompts, as "
+        "they are after block 0; what block 0 does is left out here."
     )
 
 
-def eigenvalues() -> str:
-    """What the eigenvalues mean."""
+def eigenvalues(weights: Weights) -> str:
+    """What the eigenvalues mean, and how far those of random heads go."""
+    name = "Copying" if weights.raised is None else "Positive eigenvalues"
+    spread = weights.copying.spread
+    chance = f" Random heads have 0 on the whole, with a standard deviation of {spread:.2g}."
     return (
-        "Positive eigenvalues: their sum over the sum of their sizes, of the map from all tokens "
-        "to all logits (Elhage et al. 2021): 1 if every one is positive, -1 if negative."
+        f"{name}: sum of the eigenvalues of the map from all tokens to all logits over the sum of "
+        "their sizes (Elhage et al. 2021): 1 if every one is positive, -1 if negative, 0 of a head "
+        f"that writes nothing.{chance if math.isfinite(spread) else ''} It earns no verdict."
     )
 
 

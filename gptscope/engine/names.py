@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from fnmatch import fnmatchcase
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase, translate
 from typing import TYPE_CHECKING
 
-from gptscope.engine.hook_points import BY_KEY, HOOK_POINTS, HookPoint, parse
+from gptscope.engine.hook_points import BY_KEY, HOOK_POINTS, parse
 from gptscope.errors import UsageError, check_index
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+
+    from gptscope.engine.hook_points import HookPoint
 
 NUMBERS = r"(\d{1,9}|\d{0,9}:\d{0,9})"  # 2:5 is 2, 3 and 4, as in Python
 LAYER = re.compile(rf"\b(?P<word>layers|blocks)\.{NUMBERS}(?=\.|$)", re.ASCII)
@@ -35,7 +37,7 @@ def named(pattern: str, n_layers: int, n_heads: int) -> list[Named]:
         UsageError: nothing is called so, or a layer or a head is out of range.
     """
     if pattern in BY_KEY:
-        pattern = BY_KEY[pattern].name.format(l="*", h="*")
+        return everywhere(BY_KEY[pattern], range(n_layers), range(n_heads))
     head, layer = HEAD.search(pattern), LAYER.search(pattern)
     heads = chosen("head", head[1], n_heads) if head else range(n_heads)
     layers = chosen("layer", layer[2], n_layers) if layer else range(n_layers)
@@ -47,17 +49,27 @@ def named(pattern: str, n_layers: int, n_heads: int) -> list[Named]:
     return found
 
 
+def everywhere(point: HookPoint, layers: Sequence[int], heads: Sequence[int]) -> list[Named]:
+    """A value in each of these layers, if it is in one, and of these heads, if it has heads."""
+    inside: Sequence[int | None] = layers if "{l}" in point.name else (None,)
+    return [Named(point, layer, heads if point.per_head else ()) for layer in inside]
+
+
 def matching(pattern: str, layers: Sequence[int], heads: Sequence[int]) -> Iterator[Named]:
     """What a pattern means in these layers; {l} in it is the layer."""
+    wanted = {layer: like(pattern.replace("{l}", str(layer))) for layer in layers}
     for point in HOOK_POINTS:
-        inside = "{l}" in point.name
-        for layer in layers if inside else (None,):
-            wanted = pattern.replace("{l}", str(layer))
-            names = (n for n in point.names if fnmatchcase(n.format(l=layer, h="*"), wanted))
+        for one in everywhere(point, layers, heads):
+            at = wanted[layers[0] if one.layer is None else one.layer]
+            names = (name for name in point.names if at(name.format(l=one.layer, h="*")))
             name = next(names, None)
             if name is not None:
-                alias = "" if name == point.name else name
-                yield Named(point, layer, heads if point.per_head else (), alias)
+                yield replace(one, alias="" if name == point.name else name)
+
+
+def like(pattern: str) -> Callable[[str], object]:
+    """Tells whether a name is like a pattern with stars."""
+    return re.compile(translate(pattern)).match
 
 
 def chosen(what: str, written: str, count: int) -> Sequence[int]:

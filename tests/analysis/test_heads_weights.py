@@ -6,12 +6,13 @@ from hypothesis import given, settings
 from numpy.testing import assert_allclose
 
 import gptscope
-from gptscope.analysis.heads import copying as module
+from gptscope.analysis.heads import raised as module
 from gptscope.analysis.heads.circuits import heads
 from gptscope.analysis.heads.composition import composition, level_of, norms
-from gptscope.analysis.heads.copying import copying
+from gptscope.analysis.heads.copying import both_tables, copying, fraction
 from gptscope.analysis.heads.patterns import stripe
-from gptscope.analysis.heads.random_tokens import drawn, repeated
+from gptscope.analysis.heads.raised import raised, sample, steps
+from gptscope.analysis.heads.random_tokens import repeated
 from gptscope.analysis.heads.scores import SHARES, over_seeds, scores
 from gptscope.analysis.heads.verdict import is_far_beyond
 from gptscope.analysis.wiring import SOURCES
@@ -89,7 +90,8 @@ def test_a_made_induction_head_copies_and_reads_the_head_before():
     model = induction_model()
     found = copying(model)
     assert_allclose(found.eigenvalues, [[0, 0], [1, 0]], atol=1e-9)
-    assert found.most[1, 0] == found.top[1, 0] == found.above_mean[1, 0] == 1
+    own = raised(model)
+    assert_allclose([own.most, own.top, own.above_mean], [[[0, 0], [1, 0]]] * 3)
     made = composition(model)
     assert_allclose(made.scores["K"][0, 0, 1, 0], V**-0.5)
     assert_allclose(made.scores["Q"][0, 0, 1, 0], 0, atol=1e-9)
@@ -200,10 +202,11 @@ def test_norms_are_those_of_each_product():
 # Copying
 
 
-def whole_circuit(model, layer, head):
-    """Every token to every logit through one head, [V, V], made row by row."""
+def whole_circuit(model, layer, head, ids=slice(None)):
+    """Every token, or some, to every logit through one head, [V, V]."""
     s, b = model.spec, model.blocks[layer]
     table, out_table = (np.asarray(t, "f8") for t in (model.token_table, model.output_table))
+    table = table[ids]
     if model.project_in is not None:
         table = table @ model.project_in.weight
         if model.project_in.bias is not None:
@@ -229,41 +232,166 @@ def normed(x, norm, spec):
     return y if norm.shift is None else y + norm.shift
 
 
+def bounds(circuit, ids):
+    """The least and the most that each share can be, ties within rounding either way: [3, 2]."""
+    own = circuit[np.arange(len(ids)), ids]
+    margin = 1e-7 * np.abs(circuit).max()
+    found = []
+    for m in (margin, -margin):
+        others = (circuit >= own[:, None] - m).sum(-1) - (m >= 0)
+        above = own > circuit.mean(-1) + m
+        found.append([(others <= 0).mean(), (others < 5).mean(), above.mean()])
+    return np.array(found)
+
+
 @settings(max_examples=60)
 @given(micro_models())
 def test_copying_is_that_of_the_whole_circuit(model):
     model = replace(model, dtype=np.dtype("f8"), bos_id=None)
-    found = copying(model)
+    found, own = copying(model), raised(model)
+    ids = sample(model, 999, np.random.default_rng(0))
+    assert sorted(ids) == list(range(model.spec.n_vocab))
+    assert (own.n, own.n_vocab) == (len(ids), len(ids))
     for layer, head in np.ndindex(model.spec.n_layers, model.spec.n_heads):
         circuit = whole_circuit(model, layer, head)
         values = np.linalg.eigvals(circuit)
         size = np.abs(values).sum()
         expected = values.real.sum() / size if size > 1e-9 else 0
         assert_allclose(found.eigenvalues[layer, head], expected, atol=1e-3)
-        if model.spec.n_vocab == 1:
-            continue
-        own = circuit.diagonal()
-        margin = 1e-7 * np.abs(circuit).max()
-        above = [(circuit > own[:, None] + m).sum(-1) < 5 for m in (margin, -margin)]
-        low, high = sorted(float(one.mean()) for one in above)
-        assert low - 1e-12 <= found.top[layer, head] <= high + 1e-12
-    assert found.n == model.spec.n_vocab
+        if model.spec.n_vocab > 1:
+            low, high = bounds(circuit, np.arange(len(ids)))
+            shown = [one[layer, head] for one in (own.most, own.top, own.above_mean)]
+            assert (low - 1e-12 <= shown).all()
+            assert (shown <= high + 1e-12).all()
+
+
+def giving_back(out_table=None, n=64, width=8):
+    """A model of one head that writes what it reads; the rows of its table have length 1."""
+    model = rms_norm(micro_model(sizes(n_heads=1, d_head=width, n_layers=1), bias=False))
+    whole, norm = Linear(np.eye(width, dtype="f4"), None), Norm(np.ones(width, "f4"), None)
+    table = np.random.default_rng(0).normal(size=(n, width)).astype("f4")
+    table /= np.linalg.norm(table, axis=1, keepdims=True)
+    out_table = table if out_table is None else out_table
+    spec = replace(model.spec, n_vocab=n, d_model=width)
+    model = replace(model, spec=spec, token_table=table, output_table=out_table, ln_final=norm)
+    model = replace(model, bos_id=None)
+    return in_blocks(in_attention(model, v=whole, out=whole), lambda b: replace(b, ln1=norm))
+
+
+def shares_of(model):
+    found = raised(model)
+    return [one.item() for one in (found.most, found.top, found.above_mean)]
 
 
 def test_a_head_that_gives_back_what_it_reads_copies():
-    model = rms_norm(micro_model(sizes(n_heads=1, d_head=8, n_layers=1), bias=False))
-    whole, norm = Linear(np.eye(8, dtype="f4"), None), Norm(np.ones(8, "f4"), None)
-    table = np.random.default_rng(0).normal(size=(13, 8)).astype("f4")
-    table /= np.linalg.norm(table, axis=1, keepdims=True)
-    model = replace(model, token_table=table, output_table=table, ln_final=norm)
-    model = in_blocks(in_attention(model, v=whole, out=whole), lambda b: replace(b, ln1=norm))
-    found = copying(model)
-    scores = (found.eigenvalues, found.most, found.top, found.above_mean)
-    assert_allclose([one.item() for one in scores], 1, rtol=1e-5)
-    minus = Linear(-np.eye(8, dtype="f4"), None)
-    found = copying(in_attention(model, out=minus))
-    scores = (found.eigenvalues, found.most, found.top, found.above_mean)
-    assert_allclose([one.item() for one in scores], [-1, 0, 0, 0], atol=1e-5)
+    model = giving_back()
+    assert_allclose(copying(model).eigenvalues, [[1.0]], rtol=1e-5)
+    assert shares_of(model) == [1, 1, 1]
+    found = raised(model)
+    assert is_far_beyond(found.top.item(), found.error().item(), found.chance["top"])
+    minus = in_attention(model, out=Linear(-np.eye(8, dtype="f4"), None))
+    assert_allclose(copying(minus).eigenvalues, [[-1.0]], rtol=1e-5)
+    assert shares_of(minus) == [0, 0, 0]
+
+
+def test_a_head_that_writes_nothing_does_not_copy(tiny):
+    d = tiny.spec.d_head
+    out = np.array(tiny.blocks[1].attention.out.weight)
+    out[d : 2 * d] = 0
+    block = tiny.blocks[1]
+    block = replace(block, attention=replace(block.attention, out=Linear(out, None)))
+    model = replace(tiny, blocks=(tiny.blocks[0], block, *tiny.blocks[2:]))
+    found = raised(model)
+    assert found.most[1, 1] == found.top[1, 1] == found.above_mean[1, 1] == 0
+    assert copying(model).eigenvalues[1, 1] == 0
+    top, error = found.top, found.error()
+    assert not any(
+        is_far_beyond(top[at], error[at], found.chance["top"]) for at in np.ndindex(top.shape)
+    )
+    assert_allclose(np.delete(top, 1, axis=0), np.delete(raised(tiny).top, 1, axis=0))
+
+
+def test_a_head_that_raises_all_tokens_alike_does_not_copy():
+    row = np.random.default_rng(1).normal(size=8).astype("f4")
+    assert shares_of(giving_back(np.tile(row, (64, 1)))) == [0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("alike", "expected"), [(1, [1, 1]), (2, [0, 1]), (5, [0, 1]), (6, [0, 0])]
+)
+def test_tokens_that_are_level_count_against_a_head(alike, expected):
+    model = giving_back(n=60)
+    table = np.repeat(np.asarray(model.token_table)[:10], alike, axis=0)[:60]
+    table = np.vstack([table, np.full((60 - len(table), 8), -0.01, "f4")])
+    model = replace(model, token_table=table, output_table=table)
+    assert raised_of(model, np.arange(10 * alike)).tolist() == expected
+
+
+def raised_of(model, ids):
+    """`most` and `top` of the only head over these tokens."""
+    read = np.asarray(model.token_table)[ids]
+    y = module.lists(model, 0, read)
+    own = np.asarray(model.output_table)[ids]
+    most, top, _ = module.shares(model, y, ids, own, module.mean_row(model), lambda _: None)
+    return np.concatenate([most, top])
+
+
+def test_each_token_is_rated_among_all(monkeypatch):
+    monkeypatch.setattr(module, "SAMPLE", 100)
+    model = gptscope.load("llama-tiny")
+    found = raised(model, seed=1)
+    assert (found.n, found.n_vocab) == (100, 4096)
+    assert_allclose(found.chance["top"], 5 / 4096)
+    assert_allclose([found.chance["most"], found.chance["above_mean"]], [1 / 4096, 0.5])
+    ids = sample(model, 100, np.random.default_rng(1))
+    assert found.top.max() > 0
+    for at in [*zip(*np.nonzero(found.top), strict=True)][:3]:
+        low, high = bounds(whole_circuit(model, *at, ids), ids)
+        shown = [one[at] for one in (found.most, found.top, found.above_mean)]
+        assert_allclose(shown, low, atol=1e-9)
+        assert_allclose(shown, high, atol=1e-9)
+    p = found.top
+    assert_allclose(found.error(), (p * (1 - p) / 100) ** 0.5)
+
+
+@pytest.mark.parametrize("sizes_of", [(1, 1, 1), (3, 5, 7), (64, 1 << 30, 64)])
+def test_pieces_change_nothing(monkeypatch, sizes_of):
+    model = replace(micro_model(sizes(n_vocab=40, n_layers=3)), dtype=np.dtype("f8"))
+    whole, ticks = raised(model), []
+    for name, size in zip(("AT_ONCE", "LISTS", "LOGITS"), sizes_of, strict=True):
+        monkeypatch.setattr(module, name, size)
+    found = raised(model, ticks.append)
+    assert sum(ticks) == steps(model)
+    for name in ("most", "top", "above_mean"):
+        assert_allclose(getattr(found, name), getattr(whole, name))
+    assert whole.top.max() > 0
+
+
+def test_the_sample_has_no_special_tokens_and_no_rows_of_zeros():
+    model = micro_model(sizes(n_vocab=9))
+    table, out_table = np.array(model.token_table), np.array(model.output_table)
+    table[3], out_table[5] = 0, 0
+    model = replace(model, token_table=table, output_table=out_table)
+    assert sorted(sample(model, 9, np.random.default_rng(0))) == [1, 2, 4, 6, 7, 8]
+    assert len(sample(model, 2, np.random.default_rng(0))) == 2
+    assert (raised(model).n, raised(model).n_vocab) == (6, 9)
+    nothing = replace(model, token_table=np.zeros_like(table))
+    assert raised(nothing).n == 0
+    assert np.isnan(raised(nothing).top).all()
+
+
+def test_random_heads_spread_about_nothing(tiny):
+    rng, s = np.random.default_rng(5), tiny.spec
+    tables = both_tables(tiny)
+    v = rng.normal(size=(400, s.d_model, s.d_head))
+    found = fraction(v, rng.normal(size=(400, s.d_head, s.d_model)), tables)
+    spread = copying(tiny).spread
+    assert abs(found.mean()) < 5 * spread / 400**0.5
+    assert_allclose(found.std(), spread, rtol=0.3)
+    assert copying(tiny).spread == spread
+    even = replace(tiny, token_table=np.eye(s.d_model), output_table=np.eye(s.d_model))
+    even = replace(even, spec=replace(s, n_vocab=s.d_model), ln_final=None, tokenizer=None)
+    assert copying(even).spread < spread / 2  # more directions, nearer to nothing
 
 
 def test_a_gain_of_a_norm_counts():
@@ -275,19 +403,6 @@ def test_a_gain_of_a_norm_counts():
     assert np.abs(copying(last).eigenvalues - copying(model).eigenvalues).max() > 0.05
 
 
-def test_what_is_sampled_is_told(tiny, monkeypatch):
-    monkeypatch.setattr(module, "SAMPLE", 100)
-    found = copying(tiny, seed=1)
-    assert found.n == 100
-    assert_allclose(found.chance["top"], 0.05)
-    ids = drawn(tiny, 100, np.random.default_rng(1))
-    circuit = whole_circuit(tiny, 2, 1)[np.ix_(ids, ids)]
-    own = circuit.diagonal()
-    assert found.above_mean[2, 1] == pytest.approx((own > circuit.mean(-1)).mean(), abs=0.02)
-    p = found.top
-    assert_allclose(found.error(), (p * (1 - p) / 100) ** 0.5)
-
-
 def test_one_broken_head_leaves_the_others_alone():
     model = micro_model()
     weight = np.array(model.blocks[1].attention.v.weight)
@@ -296,10 +411,23 @@ def test_one_broken_head_leaves_the_others_alone():
     broken = replace(block, attention=replace(block.attention, v=Linear(weight, None)))
     model = replace(model, blocks=(model.blocks[0], broken))
     found = copying(model)
-    for one in (found.eigenvalues, found.most, found.top, found.above_mean):
+    own = raised(model)
+    for one in (found.eigenvalues, own.most, own.top, own.above_mean):
         assert np.isnan(one).tolist() == [[False, False], [True, False]]
+    assert np.isfinite(found.spread)
     assert np.isnan(composition(model).scores["V"][0, :, 1]).tolist() == [[True, False]] * 2
     assert not np.isnan(composition(model).scores["K"][0, :, 1]).any()
+
+
+@pytest.mark.parametrize("row", [0, 29], ids=["not in the sample", "in the sample"])
+def test_a_broken_row_of_the_vocabulary_leaves_no_number(row):
+    model = micro_model(sizes(n_vocab=30))
+    table = np.array(model.output_table)
+    table[row, 1] = np.nan
+    model = replace(model, output_table=table, tied=False)
+    found, own = copying(model), raised(model)
+    assert np.isnan([found.eigenvalues, own.most, own.top, own.above_mean]).all()
+    assert np.isnan(found.spread)
 
 
 def test_each_layer_is_told():
@@ -314,4 +442,5 @@ def test_each_layer_is_told():
 def test_every_kind_of_model_has_copying_and_composition(change):
     model = change(micro_model())
     assert np.isfinite(copying(model).eigenvalues).all()
+    assert np.isfinite(raised(model).above_mean).all()
     assert all(np.isfinite(one[0, :, 1]).all() for one in composition(model).scores.values())

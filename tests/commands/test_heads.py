@@ -103,7 +103,7 @@ def test_nothing_to_measure_is_an_empty_cell():
     (grid,) = of_kind("grid", answer)
     assert grid["columns"][-1] == "copying"
     assert {value for row in grid["values"] for value in row[:-1]} == {None}
-    assert "Without random tokens there is no verdict." in notes(answer)
+    assert "Without random tokens there is no verdict on where heads look." in notes(answer)
     assert not of_kind("table", answer)
 
 
@@ -187,6 +187,7 @@ def test_weights_alone_need_no_text(llama):
     assert (answer["input"], answer["model"]["name"]) == (None, "llama-tiny")
     copied, pairs = of_kind("table", answer["parts"])
     assert copied["title"] == "Copying: how often a token raises itself (256 of 4,096 tokens)"
+    assert "the share is that of tokens among 5." in notes(answer["parts"])
     expected = raised(llama)
     for name, values in {
         "positive eigenvalues": copying(llama).eigenvalues,
@@ -313,7 +314,10 @@ def test_random_tokens_must_be_there_and_fit():
     found = measured(short, None, composed=False, raising=False)
     how = How(None, 3, None, details=False, composition=False)
     said = [part.text for part in lists(found, Asked(), how) if isinstance(part, Note)]
-    assert "There is no room for random tokens, so that there is no verdict." in said
+    assert (
+        "There is no room for random tokens, so that there is no verdict on where heads look."
+        in said
+    )
 
 
 def test_bos_stands_first_where_the_rules_or_the_option_put_it():

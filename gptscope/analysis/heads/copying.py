@@ -2,7 +2,7 @@
 
 Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits", sections "The OV and QK
 Circuits" and "Detecting Copying Behavior": the full OV circuit W_E V O W_U says how a token that is
-attended to changes every logit. n tokens of the vocabulary V, L layers, H heads.
+attended to changes every logit. n tokens, L layers, H heads.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gptscope.analysis.heads.circuits import after_norm, heads
-from gptscope.analysis.heads.random_tokens import drawn
 from gptscope.engine.norms import NORMS, unnoted
 from gptscope.engine.products import linear, pieces
 from gptscope.model.weights import rows
@@ -22,14 +21,12 @@ from gptscope.model.weights import rows
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gptscope.analysis.heads.circuits import Heads
     from gptscope.model.weights import Model
 
 Array = NDArray[np.floating[Any]]
 
-SAMPLE = 1024  # tokens at the most that are set beside each other
-TOP = 5  # as in Wang et al. 2022
 AT_ONCE = 1 << 14  # rows of the vocabulary
+DRAWS = 64  # random heads
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,48 +34,25 @@ class Copying:
     """How much every head copies; NaN where a weight is no number."""
 
     eigenvalues: Array  # [L, H]: sum(e) / sum(|e|) of the eigenvalues e of the full OV circuit
-    most: Array  # [L, H]: the share of tokens that raise themselves more than any other
-    top: Array  # [L, H]: or that are among the TOP that they raise most
-    above_mean: Array  # [L, H]: or raise themselves above the mean of all
-    n: int  # tokens of the vocabulary that the three shares are of, and among
-
-    @property
-    def chance(self) -> dict[str, float]:
-        """What matrices would give that treat all tokens alike."""
-        return {
-            "eigenvalues": 0.0,
-            "most": 1 / self.n,
-            "top": min(1.0, TOP / self.n),
-            "above_mean": 0.5,
-        }
-
-    def error(self) -> Array:
-        """The standard error of `top`, sqrt(p (1 - p) / n): [L, H]."""
-        found: Array = np.sqrt(self.top * (1 - self.top) / self.n)
-        return found
+    spread: float  # the standard deviation of that of random heads, whose mean is 0
 
 
 def copying(model: Model, tick: Callable[[int], None] = lambda _: None, seed: int = 0) -> Copying:
-    """How much every head copies, by its weights alone.
+    """How much every head copies, by its weights alone and over the whole vocabulary.
 
-    `eigenvalues` takes in the whole vocabulary: the fraction of positive eigenvalues of Elhage et
-    al. 2021, 1 if all are positive and -1 if all are negative; complex ones count by their real
-    part. It is that of [d_h, d_h], since A B and B A have the same. The other three take a random
-    sample of SAMPLE tokens, seeded; `top` is the copy score of Wang et al. 2022, "Interpretability
-    in the Wild", section 3.3, on the embeddings themselves. Gains of the norms before the head and
-    at the end are in it, and what LayerNorm takes off; their scales, which change no order, and
-    shifts, biases, positions and all other parts of the model are left out.
+    It is the fraction of positive eigenvalues of Elhage et al. 2021, 1 if all are positive and -1
+    if all are negative; complex ones count by their real part. It is that of [d_h, d_h], since A B
+    and B A have the same. A head that writes nothing has 0. Gains of the norms before the head and
+    at the end are in it, and what LayerNorm takes off; their scales, and shifts, biases, positions
+    and all other parts of the model are left out. Random heads are seeded.
     """
-    ids = np.array(drawn(model, SAMPLE, np.random.default_rng(seed)) or [0])
-    read, out_rows = embedded(model, ids), rows(model.output_table, ids, model.dtype)
-    said, whole = unembedding(model, out_rows.T), both_tables(model)
+    whole = both_tables(model)
     found = []
     for layer in range(len(model.blocks)):
         made = heads(model.blocks[layer], model.spec)
-        found.append((fraction(made, whole), *shares(made, read, said)))
+        found.append(fraction(made.v, made.out, whole))
         tick(1)
-    eigenvalues, most, top, above_mean = (np.stack(part) for part in zip(*found, strict=True))
-    return Copying(eigenvalues, most, top, above_mean, len(ids))
+    return Copying(np.stack(found), spread(model, whole, np.random.default_rng(seed)))
 
 
 def embedded(model: Model, index: Any) -> Array:  # noqa: ANN401
@@ -107,9 +81,9 @@ def both_tables(model: Model) -> Array:
     return unembedding(model, np.asarray(total))
 
 
-def fraction(heads: Heads, tables: Array) -> Array:
+def fraction(v: Array, out: Array, tables: Array) -> Array:
     """sum(e) / sum(|e|) of the eigenvalues of O W_U W_E V; NaN where it is not finite: [H]."""
-    products = heads.out @ tables @ heads.v  # [H, d_h, d] @ [d, d] @ [H, d, d_h]
+    products = out @ tables @ v  # [H, d_h, d] @ [d, d] @ [H, d, d_h]
     good = np.array([np.isfinite(one).all() for one in products])
     values = np.linalg.eigvals(np.where(good[:, None, None], products, 0))
     size = np.abs(values).sum(-1)
@@ -117,15 +91,12 @@ def fraction(heads: Heads, tables: Array) -> Array:
     return np.where(good, total, np.nan)
 
 
-def shares(heads: Heads, read: Array, said: Array) -> tuple[Array, Array, Array]:
-    """How often a token raises itself most, among the TOP, above the mean: [H] each."""
-    n, found = len(read), []
-    for v, out in zip(heads.v.astype(read.dtype), heads.out.astype(read.dtype), strict=True):
-        logits = (read @ v) @ (out @ said)  # [n, d_h] @ [d_h, n] -> [n, n]
-        own = logits.diagonal()
-        others = (logits > own[:, None]).sum(-1)
-        wrong = np.isnan(logits).any()
-        each = (others == 0, others < TOP, own > logits.mean(-1))
-        found.append([np.nan if wrong else float(one.sum() / n) for one in each])
-    most, top, above_mean = np.array(found).T
-    return most, top, above_mean
+def spread(model: Model, tables: Array, rng: np.random.Generator) -> float:
+    """The root mean square of `fraction` with normal random numbers in V and O, DRAWS times.
+
+    The tables are the model's own: the fewer directions they have, the farther chance goes.
+    """
+    shape = 1, model.spec.d_model, model.spec.d_head
+    draws = (rng.standard_normal((2, *shape)) for _ in range(DRAWS))
+    found = np.concatenate([fraction(v, out.mT, tables) for v, out in draws])
+    return float(np.sqrt(np.square(found).mean()))

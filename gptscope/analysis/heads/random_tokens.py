@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from gptscope.model.weights import Model
 
 LENGTH = 50  # tokens of the half that is repeated, if nothing else is asked for
@@ -35,13 +38,12 @@ def repeated(model: Model, n: int, seed: int, *, bos: bool) -> list[int]:
 
 def drawn(model: Model, n: int, rng: np.random.Generator) -> list[int]:
     """`n` different tokens that are not special, or all of them if there are fewer."""
-    found: list[int] = []
-    for i in rng.permutation(model.spec.n_vocab).tolist():
-        if len(found) == n:
-            break
-        if is_plain(model, i):
-            found.append(i)
-    return found
+    return list(islice(shuffled(model, rng), n))
+
+
+def shuffled(model: Model, rng: np.random.Generator) -> Iterator[int]:
+    """All tokens that are not special, in random order, looked up as they are asked for."""
+    return (i for i in rng.permutation(model.spec.n_vocab).tolist() if is_plain(model, i))
 
 
 def is_plain(model: Model, token_id: int) -> bool:
