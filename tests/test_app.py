@@ -185,7 +185,9 @@ def test_a_tiny_temperature_is_greedy():
     assert [row["drawn with"] for row in table["rows"]] == [1.0, *[0.0] * 9]
 
 
-@pytest.mark.parametrize("command", [name for name in ON_TEXT if name != "tokens"])
+@pytest.mark.parametrize(
+    "command", [name for name in ON_TEXT if name not in {"tokens", "surprise"}]
+)
 def test_a_text_longer_than_the_context(command):
     said, hint = refused(run_cli(on_text(command, "word " * 200)), 2)
     assert re.match(r"the text is \d+ tokens long, and this model reads 128 at most", said)
@@ -587,3 +589,23 @@ def test_a_fault_of_the_program_itself_keeps_its_traceback(monkeypatch):
     monkeypatch.setattr("gptscope.app.program", wrong)
     with pytest.raises(FileNotFoundError):
         run_cli(["models"])
+
+
+INTERRUPTED_EARLY = """
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+class Interrupt:
+    def find_spec(self, name, *_):
+        if name == "gptscope.app":
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Interrupt())
+from gptscope.__main__ import main
+main()
+"""
+
+
+def test_ctrl_c_while_the_program_is_loaded_ends_it_without_a_word():
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_EARLY], capture_output=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, b"", b"")

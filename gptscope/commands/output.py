@@ -154,10 +154,10 @@ def refuse_existing(path: Path, *, force: bool) -> None:
         GptscopeError: it is a folder, or the place cannot be looked at.
     """
     try:
-        if path.exists() and not force:
-            raise already(path)
         if path.is_dir():
             raise GptscopeError(f"{path} cannot be written: it is a folder")
+        if path.exists() and not force:
+            raise already(path)
     except OSError as fault:
         raise GptscopeError(f"{path} cannot be written: {fault.strerror}") from fault
 

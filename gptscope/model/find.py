@@ -29,6 +29,8 @@ def find_weights(name: str | Path) -> Path:
     Raises:
         ModelError: there is none, or only files that may run code, or several; it says which.
     """
+    if not str(name):
+        raise ModelError("the name of the model is empty")
     path = shipped_folders().get(str(name)) or Path(name)
     refuse_unsafe(path)
     try:
