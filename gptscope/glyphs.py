@@ -19,6 +19,10 @@ UNSEEN = {"\u034f", "\u115f", "\u1160", "\u2800", "\u3164", "\uffa0"}
 UNSEEN |= {chr(c) for c in range(0xFE00, 0xFE10)}
 # Halves of flags and tones of skin: terminals do not agree on how wide they are.
 UNSURE = {chr(c) for c in (*range(0x1F1E6, 0x1F200), *range(0x1F3FB, 0x1F400))}
+# The other way round, from what is shown.
+CHARACTERS = {glyph: char for char, glyph in TOKEN_GLYPHS.items()}
+SHOWN = re.compile(rf"[{''.join(CHARACTERS)}]|<U\+((?:10|[0-9A-F])?[0-9A-F]{{4}})>")
+SHOWN_BYTE = re.compile(rb"<0x([0-9A-F]{2})>")
 
 
 def visible(text: str, keep: str = "") -> str:
@@ -37,6 +41,16 @@ def token_glyphs(text: str) -> str:
     first = _by_number(text[0]) if unicodedata.category(text[0]) in MARKS else ""
     rest = text[1:] if first else text
     return first + "".join(TOKEN_GLYPHS.get(c) or _numbered_if_glyph(c) for c in rest)
+
+
+def token_bytes(shown: str) -> bytes:
+    """The bytes of the token that `token_glyphs` shows so: the other way round.
+
+    `<0x41>` is one byte, which need not be a character by itself.
+    """
+    text = SHOWN.sub(lambda m: chr(int(m[1], 16)) if m[1] else CHARACTERS[m[0]], shown)
+    whole = text.encode(errors="surrogatepass")
+    return SHOWN_BYTE.sub(lambda m: bytes.fromhex(m[1].decode()), whole)
 
 
 def encodable(text: str, encoding: str) -> str:

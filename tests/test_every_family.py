@@ -18,6 +18,7 @@ CALLS = {name: [name, *needs(name), *IDS] for name in OF_TEXTS} | {
     "steer": ["steer", "--from", "ids:1,2", "--from", "ids:3,1", "--to", "ids:4,5,6"],
     "positions": ["positions"],
     "params": ["params"],
+    "neighbours": ["neighbours", "<id 5>"],
 }
 MORE = {
     "one head": ["attention", "--layer", "-1", "--head", "0", *IDS],
@@ -32,6 +33,28 @@ MORE = {
     "a unit": ["explain", *IDS, "layers.1.mlp_act[4,3]"],
     "a weight": ["explain", *IDS, "layers.1.heads.1.weights[4,2]"],
     "the stream": ["explain", *IDS, "layers.1.output[4,0]"],
+    "parts by token": ["attribute", "--by", "source", *IDS],
+    "parts by unit": ["attribute", "--by", "neuron", *IDS],
+    "parts by head of a difference": [
+        *("attribute", "--by", "head", "--answer", "<id 5>", "--against", "<id 7>", *IDS)
+    ],
+    "parts set to zero": ["sweep", "--with", "zero", *IDS],
+    "a path": ["sweep", "--from", "layers.0.heads.0", "--to", "layers.1.mlp", *IDS],
+    "a lens of one token": ["lens", "--at", "-1", *IDS],
+    "how far a lens is off": ["lens", "--show", "kl", *IDS],
+    "heads of the weights": ["heads", "--weights-only"],
+    "surprise in windows": ["surprise", "--window", "3", "--overlap", "1", *IDS],
+    "every surprise": ["surprise", "--all", *IDS],
+    "a hidden unit": ["neurons", "--layer", "0", "--unit", "1", *IDS],
+    "before and after a head": ["compare", "-e", "layers.*.heads.0.out=mean", *IDS],
+    "before and after a patch": [
+        *("compare", "-e", "layers.0.output[-1]=from:ids:1,2,3,4,9", *IDS)
+    ],
+    "before and after no change": ["compare", "-e", "layers.1.output=*1", *IDS],
+    "a sum of tokens": ["neighbours", "5", "-", "<id 3>", "+", "2", "--by", "dot", "--centre"],
+    "a direction over all tokens": [
+        *("steer", "--from", "ids:1,2", "--to", "ids:4,5,6", "--tokens", "all", "--layer", "0")
+    ],
 }
 
 
@@ -61,5 +84,5 @@ def test_every_wiring_is_among_them():
 
 def test_every_command_on_a_text_is_among_them():
     names = {args[0] for args in (*CALLS.values(), *MORE.values())}
-    assert names >= {*text_commands(), "positions", "params"}
+    assert names >= {*text_commands(), "positions", "params", "neighbours", "steer"}
     assert names <= set(COMMANDS)

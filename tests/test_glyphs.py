@@ -10,6 +10,7 @@ from gptscope.glyphs import (
     UNSURE,
     encodable,
     has,
+    token_bytes,
     token_glyphs,
     visible,
 )
@@ -122,6 +123,37 @@ def test_no_unsafe_character_of_unicode_goes_through(write):
     assert not left & UNSAFE
     assert not through & (UNSEEN | UNSURE)
     assert len(left) > 20
+
+
+# The other way round
+
+
+def test_a_token_comes_back_from_what_is_shown():
+    every = [chr(c) for c in (*range(0x20000), *range(0xE0000, 0xE0200), 0x10FFFF)]
+    for text in ["".join(every), *every[:0x300]]:
+        assert token_bytes(token_glyphs(text)) == text.encode(errors="surrogatepass")
+
+
+@pytest.mark.parametrize(
+    ("shown", "data"),
+    [
+        ("\u00b7mom", b" mom"),
+        ("\u21b5\u21e5", b"\n\t"),
+        ("<0x41>", b"A"),
+        ("a<0xC3><0xA9>b", b"a\xc3\xa9b"),
+        ("<U+00B7>\u00b7", "\u00b7 ".encode()),
+        ("<U+0301>a", "\u0301a".encode()),
+        ("<U+10FFFF>", "\U0010ffff".encode()),
+        ("", b""),
+    ],
+)
+def test_the_bytes_of_what_is_shown(shown, data):
+    assert token_bytes(shown) == data
+
+
+@pytest.mark.parametrize("text", ["<0x4>", "<0x4g>", "<U+110000>", "<U+12>", "<id 7>", "~"])
+def test_what_shows_no_character_stays(text):
+    assert token_bytes(text) == text.encode()
 
 
 def test_glyphs_are_one_cell_wide():

@@ -69,9 +69,9 @@ class Widened:
 
 
 def contributions(model: Model, trace: Trace, found: Directions, layers: Sequence[int]) -> Array:
-    """The value of every unit of these layers at a position, and the logit it gives per 1.
+    """The value of every unit of these layers at a position, and what it says at a value of 1.
 
-    What it gives in all is their product: [len(layers), F, 2].
+    What it gives is their product: [len(layers), F, 2].
     """
     made = []
     for layer in layers:
@@ -115,9 +115,14 @@ def written_by(model: Model, trace: Trace, unit: Unit, position: int) -> Array:
 
 def norms_after(model: Model, trace: Trace, layer: int) -> list[str]:
     """The norms on the direct way from the units of a layer to the logits, the last one first."""
+    return norms_on(way_after(model, trace, layer)[:-1])
+
+
+def way_after(model: Model, trace: Trace, layer: int) -> list[Value]:
+    """The values on the direct way from the units of a layer to the logits, the last one first."""
     end: Value = ("output", model.spec.n_layers - 1)
     end = end if model.ln_final is None else ("ln_final.out", None)
-    return norms_between(trace, end, ("mlp_out", layer))
+    return way(trace, end, ("mlp_out", layer))
 
 
 def through(model: Model, trace: Trace, name: str, x: Array, position: int) -> Array:
@@ -157,6 +162,16 @@ def norms_before(trace: Trace, layer: int) -> list[str]:
 
 def norms_between(trace: Trace, start: Value, goal: Value) -> list[str]:
     """The norms on the way back from a value of the stream to a part that it is the sum of."""
+    return norms_on(way(trace, start, goal)[:-1])
+
+
+def norms_on(values: Sequence[Value]) -> list[str]:
+    """The names of the norms whose output is among these values."""
+    return [full_name(value).removesuffix(".out") for value in values if value[0].endswith(".out")]
+
+
+def way(trace: Trace, start: Value, goal: Value) -> list[Value]:
+    """The values on the way back from one of the stream to a part of it, both ends included."""
     came: dict[Value, Value | None] = {start: None}
     to_do = [start]
     while to_do and goal not in came:
@@ -164,11 +179,11 @@ def norms_between(trace: Trace, start: Value, goal: Value) -> list[str]:
         for one in reads(trace, value):
             came[one] = value
             to_do.append(one)
-    path, at = list[str](), came[goal]
+    path, at = [goal], came[goal]
     while at is not None:
-        path.append(full_name(at))
+        path.append(at)
         at = came[at]
-    return [name.removesuffix(".out") for name in reversed(path) if name.endswith(".out")]
+    return path[::-1]
 
 
 def likeness(model: Model, direction: Array) -> Array:

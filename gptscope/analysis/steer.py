@@ -49,8 +49,9 @@ class Separation:
     """
 
     projections: tuple[Array, Array]  # of each text of either set: x . v / |v|; NaN where v is 0
-    right: int  # texts told right by a direction that was made of them as well
-    right_left_out: int | None  # by one that was made without the text; None where a set has one
+    # Both None where a set has one text, which always lies where its mean does.
+    right: int | None  # texts told right by a direction that was made of them as well
+    right_left_out: int | None  # by one that was made without the text
 
 
 def activations(
@@ -95,9 +96,9 @@ def separation(starts: Array, ends: Array) -> Separation:
     v = direction(starts, ends)
     with np.errstate(divide="ignore", invalid="ignore"):
         p, q = (rows @ v / lengths(v) for rows in (starts, ends))
-    right = told_right(starts, starts, ends, -1) + told_right(ends, starts, ends, 1)
     if min(len(starts), len(ends)) < 2:
-        return Separation((p, q), right, None)
+        return Separation((p, q), None, None)
+    right = told_right(starts, starts, ends, -1) + told_right(ends, starts, ends, 1)
     left = sum(
         told_right(rows[i : i + 1], *without(starts, ends, side, i), side)
         for side, rows in ((-1, starts), (1, ends))
@@ -123,8 +124,9 @@ def lensed(model: Model, made: Trace, value: Value, v: Array) -> Array | None:
     """What a direction at a value of the stream gives every logit, but for the norms' scales: [V].
 
     v times the gain of every norm on the direct way to the logits, in a layer norm less its mean,
-    then the output matrices without biases. Before a soft cap. None where the value is not added
-    to the stream as it is. nostalgebraist 2020, "interpreting GPT: the logit lens".
+    then the output matrices without biases; less the mean over the vocabulary, as what moves all
+    logits alike changes no probability. Before a soft cap. None where the value is not added to
+    the stream as it is. nostalgebraist 2020, "interpreting GPT: the logit lens".
     """
     end: Value = ("output", made.spec.n_layers - 1)
     end = end if model.ln_final is None else ("ln_final.out", None)
@@ -137,6 +139,7 @@ def lensed(model: Model, made: Trace, value: Value, v: Array) -> Array | None:
     if model.project_out is not None:
         row = linear(row, model.project_out.stored)
     logits: Array = against_rows(row, model.output_table)[0] * model.spec.logit_scale
+    logits -= logits.mean()
     return logits
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gptscope.commands.output import tell
 from gptscope.errors import GptscopeError, UsageError
-from gptscope.glyphs import visible
+from gptscope.glyphs import token_bytes, visible
 
 if TYPE_CHECKING:
     from gptscope.model.weights import Model
@@ -29,7 +29,11 @@ def answer_id(model: Model, text: str, option: str = "--answer") -> int:
 
         return int(in_vocabulary(model.spec, [int(numbered[1])])[0])
     if model.tokenizer is None:
-        raise UsageError(f"{option} {text!r}: {model.no_tokenizer}, so an answer is a token id")
+        last = model.spec.n_vocab - 1
+        raise UsageError(
+            f"{option} {text!r}: {model.no_tokenizer}, so a token is given by its id",
+            hint=f"an id from 0 to {last}: {last}, or '<id {last}>'",
+        )
     if not text:
         raise UsageError(f"{option} is empty")
     return first_token(model.tokenizer, text, option)
@@ -49,8 +53,14 @@ def likeliest(logits: Any, where: str) -> int:  # noqa: ANN401
 
 
 def first_token(tokenizer: Tokenizer, text: str, option: str) -> int:
-    """The token of a text, with a space before it if only that is one; or its first token."""
-    own, pieces = single(tokenizer, text), spelled(tokenizer, text)
+    """The token of a text, or of one as it is shown, or with a space before it; or its first."""
+    own = single(tokenizer, text)
+    copied = shown_as(tokenizer, text) if own is None else None
+    if copied is not None:
+        what = f"{option} is {tokenizer.text_of(copied)!r} (id {copied})"
+        tell(visible(f"note: {what}, which tables show as {text!r}"))
+        return copied
+    pieces = spelled(tokenizer, text)
     other = text[1:] if text.startswith(" ") else f" {text}"
     twin = single(tokenizer, other) if other else None
     if own is None and twin is None and not pieces:
@@ -64,6 +74,14 @@ def first_token(tokenizer: Tokenizer, text: str, option: str) -> int:
         what = f"{option} {text!r} is {len(pieces)} tokens, {each}: the first is looked at"
         tell(visible(f"warning: {what}" if len(pieces) > 1 else f"note: {option} is {each}"))
     return next(i for i in (own, twin, pieces[0]) if i is not None)
+
+
+def shown_as(tokenizer: Tokenizer, text: str) -> int | None:
+    """The first token that tables show as this text, if it is not as it is: `·mom`, `<0x0A>`."""
+    meant = token_bytes(text)
+    if not meant or meant == text.encode(errors="surrogatepass"):
+        return None
+    return next((i for i in range(tokenizer.size) if tokenizer.bytes_of(i) == meant), None)
 
 
 def spelled(tokenizer: Tokenizer, text: str) -> list[int]:

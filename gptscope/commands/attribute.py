@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from gptscope.commands import completion
-from gptscope.commands.answers import answer_id
-from gptscope.commands.attribute_asked import APART, Asked
+from gptscope.commands.attribute_asked import Asked
 from gptscope.commands.attribute_inside import by_neuron, by_source
 from gptscope.commands.attribute_parts import by_head, by_layer, by_mlp, by_part
+from gptscope.commands.attribute_question import DATA, asked_for, question
 from gptscope.commands.options import Against, Answer, At, Head, Pass, Target, with_options
-from gptscope.commands.output import show
-from gptscope.commands.session import Run, start, token_text
+from gptscope.commands.output import chosen_format, show
+from gptscope.commands.session import start
 from gptscope.errors import UsageError, check_index
-from gptscope.glyphs import token_glyphs
-from gptscope.view import Column, Note, Table, View
+from gptscope.view import Note, View
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from gptscope.engine.trace import Trace
     from gptscope.view import Part
 
 
@@ -63,15 +61,15 @@ INDIRECT = (
 )
 ALIKE = (
     "What raises the logits of all tokens alike is in these numbers, and changes no probability: "
-    "--against a second token takes it off."
+    "--against a second token takes it off"
 )
 VALUES = (
     "The bias of a head's values is in the head's own number: its weights sum to 1, so that it "
-    "comes through whole."
+    "comes through whole"
 )
 CAPPED = (
     "The account is of the logit before its soft cap, which bends the sum of all parts and belongs "
-    "to none of them."
+    "to none of them"
 )
 
 
@@ -101,7 +99,10 @@ def command(
     top: Annotated[
         int | None,
         typer.Option(
-            "--top", min=1, help="How many to show; the rest is summed.", show_default=False
+            "--top",
+            min=1,
+            help="How many to show, the rest summed; 20 by size, all in order if not given.",
+            show_default=False,
         ),
     ] = None,
 ) -> None:
@@ -124,12 +125,13 @@ def command(
     head = None if head is None else check_index("head", head, spec.n_heads)
     position = check_index("token", at, len(run.ids))
     trace = run.trace(*kept(by, layer, edited=bool(source.edit)))
-    wanted = asked_for(run, trace, position, answer, against)
+    wanted = asked_for(run, trace, position, (answer, against))
     by_size = sort == Sort.size if sort else by_size_at_first(by, position)
     most = TOP if top is None and by_size and by in CUT.split() else top
     asked = Asked(run, trace, position, wanted, layer, head, by_size, most)
-    parts = (question(asked, given=answer is not None), *SHOWN[by](asked), *notes(asked, by))
-    show(View("attribute", parts, **run.about), target)
+    given, data = answer is not None, chosen_format(target) in DATA
+    tokens = question(run, trace, position, wanted, given=given, data=data)
+    show(View("attribute", (tokens, *SHOWN[by](asked), *notes(asked, by)), **run.about), target)
 
 
 def check_options(by: By, given: Mapping[str, object]) -> None:
@@ -161,46 +163,6 @@ def kept(by: By, layer: int | None, *, edited: bool) -> list[str]:
     if layer is not None:
         more = tuple(BY_KEY[key].name.format(l=layer, h="*") for key in more)
     return [*(KEEP_EDITED if edited else KEEP), *more]
-
-
-def asked_for(
-    run: Run, trace: Trace, position: int, answer: str | None, against: str | None
-) -> dict[int, float]:
-    """How often the logit of each token counts: 1 for the answer, -1 for the other.
-
-    Raises:
-        UsageError: one is no token of this model, or both are the same.
-    """
-    first = int(trace.logits[position].argmax())
-    if answer is not None:
-        first = answer_id(run.model, answer)
-    if against is None:
-        return {first: 1.0}
-    second = answer_id(run.model, against, "--against")
-    if first == second:
-        raise UsageError(f"the answer and --against are the same token, {first}")
-    return {first: 1.0, second: -1.0}
-
-
-def question(asked: Asked, *, given: bool) -> Table:
-    """The tokens that are asked about, with their logits and probabilities."""
-    from gptscope.engine.sampling import Sampling, distribution, rank
-
-    logits, at = asked.trace.logits, asked.position
-    held = asked.trace.logits_before_cap[at] if asked.capped else logits[at]
-    shares = distribution(logits[at], Sampling())
-    names = ("answer" if given else "likeliest", "against")
-    rows: list[tuple[Any, ...]] = [
-        (name, token_text(asked.model, i), i, float(held[i]), float(shares[i]), rank(logits[at], i))
-        for name, i in zip(names, asked.wanted, strict=False)
-    ]
-    if len(rows) > 1:
-        rows.append((APART, None, None, asked.account.logit, None, None))
-    logit = Column("logit before its cap" if asked.capped else "logit", "signed")
-    token = (Column("asked"), Column("token", "token"), Column("id", "id"))
-    columns = (*token, logit, Column("probability", "probability"), Column("rank", "id"))
-    where = f"token {at} {token_glyphs(asked.run.labels[at])}"
-    return Table(f"After {where}", columns, rows)
 
 
 def notes(asked: Asked, by: By) -> list[Note]:

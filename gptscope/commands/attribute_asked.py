@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 EDITED = "changed by --edit"
 APART = "answer - against"
 GIVES = Column("gives", "contribution")
-TOGETHER = {  # kinds of terms that are summed where they are not shown one by one
+TOGETHER = {  # kinds of terms of layers that are summed where they are not shown one by one
     "head": "all heads",
     "attention bias": "attention biases",
-    "feed forward": "feed-forward layers",
+    "feed forward": "feed-forward units",
     "feed-forward bias": "feed-forward biases",
-    "norm shift": "shifts of norms",
+    "norm shift": "shifts of norms in layers",
 }
 
 
@@ -122,7 +122,8 @@ class Asked:
         `but` are the kinds of terms that are in the sums of `shown`.
         """
         pairs = [*shown, *rest(self.terms, but)]
-        return [Table("The whole sum", (Column("part"), GIVES), pairs), self.closing()]
+        table = Table("The whole sum", (Column("part"), GIVES), pairs, "sums")
+        return [table, self.closing()]
 
     def closing(self) -> Facts:
         """What all parts add up to, what the pass has, and what is left."""
@@ -133,7 +134,7 @@ class Asked:
             (Column(f"{has}{before}", "signed"), self.account.logit),
             (Column("remainder", "error"), self.account.remainder),
         )
-        return Facts("", pairs)
+        return Facts("", pairs, "total")
 
 
 def rest(terms: Iterable[Term], but: Sequence[str]) -> list[Named]:
@@ -141,7 +142,7 @@ def rest(terms: Iterable[Term], but: Sequence[str]) -> list[Named]:
     sums: dict[str, float] = {}
     for term in terms:
         if term.kind not in but:
-            name = TOGETHER.get(term.kind, term.name)
+            name = term.name if term.layer is None else TOGETHER.get(term.kind, term.name)
             sums[name] = sums.get(name, 0.0) + term.value
     return list(sums.items())
 

@@ -10,6 +10,8 @@ from gptscope.glyphs import token_glyphs
 from gptscope.view import Column, Grid, Note, Table
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -45,11 +47,11 @@ def by_neuron(asked: Asked) -> list[Part]:
     order, left = asked.in_order(gives)
     rows = [(*places[i], value[i], says[i], gives[i]) for i in order]
     outside = sum(t.value for t in asked.of_kind("feed forward") if t.layer not in layers)
-    other = [("feed forward of other layers", outside)] if asked.layer is not None else []
+    other = [("units of other layers", outside)] if asked.layer is not None else []
     apart = [("units shown", math.fsum(gives[order])), *left_out(gives[left], "unit"), *other]
     named = [(f"unit {i} of layer {layer}", x) for (layer, i), x in zip(places, gives, strict=True)]
     return [
-        Table(f"{asked.what}: hidden units", UNIT, rows),
+        Table(f"{asked.what}: hidden units", UNIT, rows, "units"),
         *asked.whole(apart, but=("feed forward",)),
         Note(extremes(named)),
         Note(OF_A_UNIT),
@@ -78,10 +80,10 @@ def by_source(asked: Asked) -> list[Part]:
         cells = read[0][0] * read[0][1]
         rows = tuple(f"head {h}" for h in range(len(cells)))
     if asked.head is not None:
-        return one_head(asked, read[0][:, asked.head])
+        return one_head(asked, read[0])
     given = cells.sum(axis=0)
-    table = Table("All of these together", (*TOKEN, GIVES), rows_of(asked, given))
-    return [grid_of(asked, rows, cells), table, *ending(asked, given)]
+    table = Table("All of these together", (*TOKEN, GIVES), rows_of(asked, given), "tokens")
+    return [grid_of(asked, rows, cells), table, *ending(asked, given, read)]
 
 
 def grid_of(asked: Asked, rows: tuple[str, ...], cells: Array) -> Grid:
@@ -98,16 +100,17 @@ def grid_of(asked: Asked, rows: tuple[str, ...], cells: Array) -> Grid:
         "contribution",
         row_kind="text",
         column_positions=at if left else None,
+        name="tokens_by_layer" if asked.layer is None else "tokens_by_head",
     )
 
 
 def one_head(asked: Asked, read: Array) -> list[Part]:
-    """What one head gives by reading each token: [2, T]."""
-    weights, says = read
+    """What one head gives by reading each token; of the weights and says of all: [2, H, T]."""
+    weights, says = read[:, asked.head]
     given = weights * says
     title = f"{asked.what}: tokens that head {asked.head} of layer {asked.layer} reads"
-    table = Table(title, (*TOKEN, *READ, GIVES), rows_of(asked, given, weights, says))
-    return [table, *ending(asked, given), Note(OF_A_HEAD)]
+    table = Table(title, (*TOKEN, *READ, GIVES), rows_of(asked, given, weights, says), "tokens")
+    return [table, *ending(asked, given, [read]), Note(OF_A_HEAD)]
 
 
 def rows_of(asked: Asked, given: Array, *beside: Array) -> list[tuple[Any, ...]]:
@@ -117,7 +120,7 @@ def rows_of(asked: Asked, given: Array, *beside: Array) -> list[tuple[Any, ...]]
     return [(i, labels[i], *(x[i] for x in beside), given[i]) for i in order]
 
 
-def ending(asked: Asked, given: Array) -> list[Part]:
+def ending(asked: Asked, given: Array, read: Sequence[Array]) -> list[Part]:
     """The sums, and which token gives most and takes most."""
     order, left = asked.in_order(given)
     heads = asked.of_kind("head")
@@ -127,13 +130,37 @@ def ending(asked: Asked, given: Array) -> list[Part]:
         ("tokens shown", math.fsum(given[order])),
         *left_out(given[left], "token"),
     ]
-    if asked.edited and abs(own - given.sum()) > 1e-6 * max(1.0, abs(own)):
-        apart.append((f"what heads give {EDITED}", own - float(given.sum())))
+    for layer, one in zip(asked.layers, read, strict=True):
+        apart += changed(asked, layer, one)
     if len(chosen) < len(heads):
         apart.append(("other heads", math.fsum(t.value for t in heads) - own))
     labels = asked.run.labels
     named = [(f"token {i} {token_glyphs(labels[i])}", float(x)) for i, x in enumerate(given)]
     return [*asked.whole(apart, but=("head",)), Note(extremes(named))]
+
+
+def changed(asked: Asked, layer: int, read: Array) -> list[Named]:
+    """What an edit put into the outputs of the heads that are shown, if that is more than rounding.
+
+    It is what they give less what their weights and values make of it: [2, H, T].
+    """
+    import numpy as np
+
+    from gptscope.analysis.attribution import rounding
+
+    keys = [key for key in ("out", "attn_concat") if (key, layer) in asked.trace.changed]
+    heads = [t for t in asked.of_kind("head") if t.layer == layer and asked.head in (None, t.head)]
+    each = [read[0, t.head] * read[1, t.head] for t in heads]
+    more = [t.value - float(given.sum()) for t, given in zip(heads, each, strict=True)]
+    most = [rounding(asked.trace, float(np.abs(given).sum())) for given in each]
+    by = [t.head for t, x, y in zip(heads, more, most, strict=True) if not abs(x) <= y]
+    if not keys or not by:
+        return []
+    names = {
+        "out": f"layers.{layer}.heads.{by[0] if len(by) == 1 else '*'}.out",
+        "attn_concat": f"layers.{layer}.attn_concat",
+    }
+    return [(f"{' and '.join(names[key] for key in keys)} {EDITED}", math.fsum(more))]
 
 
 def reading(asked: Asked, layer: int) -> Array:

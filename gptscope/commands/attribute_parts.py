@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from gptscope.commands.attribute_asked import GIVES, Asked, extremes, left_out
+from gptscope.commands.attribute_asked import GIVES, Asked, extremes, left_out, rest
 from gptscope.view import Column, Grid, Note, Table
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def by_part(asked: Asked) -> list[Part]:
     order += [i for i in left if asked.terms[i].kind == "edit"]
     left = [i for i in left if i not in order]
     rows = [pairs[i] for i in order] + left_out([pairs[i][1] for i in left], "part")
-    table = Table(asked.what, (Column("part"), GIVES), rows)
+    table = Table(asked.what, (Column("part"), GIVES), rows, "parts")
     return [table, asked.closing(), Note(extremes(pairs))]
 
 
@@ -46,7 +46,7 @@ def by_layer(asked: Asked) -> list[Part]:
     columns = (LAYER, *(columns[:2] if plain else columns), Column("together", "contribution"))
     outside = [(term.name, term.value) for term in asked.terms if term.layer is None]
     every = ("all layers", math.fsum(row[-1] for row in rows))
-    table = Table(asked.what, columns, shown)
+    table = Table(asked.what, columns, shown, "layers")
     whole = asked.whole([every, *outside], but=kinds(asked))
     return [table, *whole, Note(extremes([*pairs, *outside]))]
 
@@ -67,7 +67,14 @@ def by_head(asked: Asked) -> list[Part]:
     rows = tuple(f"layer {layer}" for layer in range(len(values)))
     columns = tuple(f"head {h}" for h in range(values.shape[1]))
     grid = Grid(
-        asked.what, rows, columns, values, "contribution", row_kind="text", column_kind="text"
+        asked.what,
+        rows,
+        columns,
+        values,
+        "contribution",
+        row_kind="text",
+        column_kind="text",
+        name="heads",
     )
     said = Note(extremes([(f"layers.{t.layer}.heads.{t.head}", t.value) for t in heads]))
     return [grid, *asked.whole([("all heads", total(heads))], but=("head",)), said]
@@ -86,8 +93,8 @@ def by_mlp(asked: Asked) -> list[Part]:
         Column("bias", "signed"),
         Column("together", "contribution"),
     )
-    table = Table(asked.what, columns, sort(asked, rows))
-    every = [("feed-forward layers", sum(row[3] for row in rows))]
+    table = Table(asked.what, columns, sort(asked, rows), "feed_forward")
+    every = rest([term for term in asked.terms if term.kind in MLP], but=())
     said = Note(extremes([(f"feed forward of layer {row[0]}", row[3]) for row in rows]))
     return [table, *asked.whole(every, but=MLP), said]
 

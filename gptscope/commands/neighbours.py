@@ -70,7 +70,8 @@ def command(
         list[str] | None,
         typer.Argument(
             metavar="TOKEN...",
-            help='Tokens, as " mom" or "<id 643>"; or sums of them, as "king - man + woman".',
+            help='Tokens, as " mom" or "<id 643>"; or sums of them, as king - man + woman. '
+            "One that begins with - goes after --.",
             show_default=False,
         ),
     ] = None,
@@ -100,11 +101,12 @@ def command(
 
     gptscope neighbours " mom" " dad" " girl" --centre
 
-    gptscope neighbours '" king" - " man" + " woman"' --centre
+    gptscope neighbours king - man + woman --centre
 
     Several tokens are compared with each other first. In a sum, + and - stand
-    between spaces; what else is there, spaces as well, belongs to the tokens,
-    and a token may stand in double quotes. No text is run.
+    between spaces. Its words are taken with a space before them where all are
+    such tokens; in double quotes, as '"king" - "man"', they stay as they are.
+    No text is run.
     """
     from gptscope.commands.session import opened
 
@@ -119,10 +121,10 @@ def view(model: Model, texts: Sequence[str], look: Look) -> View:
     import numpy as np
 
     from gptscope.analysis.neighbours import near, space
-    from gptscope.commands.neighbours_asked import asked, direction
+    from gptscope.commands.neighbours_asked import direction, every_asked
     from gptscope.commands.session import about_model
 
-    every = [asked(model, text) for text in texts]
+    every = every_asked(model, texts)
     seen = space(table_of(model, look.table), centred=look.centre)
     directions = np.stack([direction(seen, one) for one in every])
     found = near(seen, np.vstack([directions, seen.mean]))  # the mean is the last
@@ -143,7 +145,7 @@ def similarity(every: Sequence[Asked], directions: Array, look: Look) -> Grid:
     sums = any(one.is_sum for one in every)
     labels = tuple(one.shown if sums else one.label for one in every)
     kind: Kind = "text" if sums else "token"
-    return Grid(title, labels, labels, values, "signed", kind, kind)
+    return Grid(title, labels, labels, values, "signed", kind, kind, name="similarity")
 
 
 def nearest_to(model: Model, one: Asked, found: tuple[Near, int], look: Look) -> Table:
@@ -160,7 +162,7 @@ def nearest_to(model: Model, one: Asked, found: tuple[Near, int], look: Look) ->
     ]
     which = "" if one.is_sum else f" (id {next(iter(one.weights))})"
     title = f"Nearest to {one.shown}{which} by {NAMES[look.by]}"
-    return Table(title, COLUMNS, rows)
+    return Table(title, COLUMNS, rows, name=f"nearest_{i + 1}")
 
 
 def notes(model: Model, found: Near, every: Sequence[Asked], look: Look) -> Iterator[str]:

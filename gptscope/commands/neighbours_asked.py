@@ -6,12 +6,15 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from gptscope.commands.answers import answer_id
+from gptscope.commands.answers import answer_id, single
+from gptscope.commands.output import tell
 from gptscope.commands.session import token_text
 from gptscope.errors import UsageError
-from gptscope.glyphs import token_glyphs
+from gptscope.glyphs import token_glyphs, visible
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from gptscope.analysis.neighbours import Space
     from gptscope.model.weights import Model
 
@@ -37,28 +40,86 @@ class Asked:
         return self.label if self.is_sum else token_glyphs(self.label)
 
 
-def asked(model: Model, text: str) -> Asked:
-    """A token by its text or its id, or several with ` + ` and ` - ` between them.
+@dataclass(frozen=True)
+class Term:
+    """A token as it was written, and its sign."""
+
+    sign: str
+    written: str
+
+    @property
+    def text(self) -> str:
+        """What stands in double quotes, or all of it."""
+        quoted = len(self.written) > 2 and self.written[0] == self.written[-1] == '"'
+        return self.written[1:-1] if quoted else self.written
+
+    @property
+    def bare(self) -> bool:
+        """Whether it is a word alone: no quotes, no space before it, no id."""
+        return self.text == self.written != "" and not self.text.startswith((" ", "·", "<id "))
+
+
+def every_asked(model: Model, texts: Sequence[str]) -> list[Asked]:
+    """Tokens by their texts or ids; those with `+` and `-` between them are one sum.
+
+    A sign stands between two arguments or, between spaces, within one.
 
     Raises:
         UsageError: one of them is no token of this model.
     """
+    left, found = list(texts), []
+    while left:
+        terms = list(terms_of("+", left.pop(0)))
+        while len(left) > 1 and left[0] in SIGNS:
+            terms += terms_of(left.pop(0), left.pop(0))
+        found.append(asked(model, terms))
+    return found
+
+
+def terms_of(sign: str, text: str) -> Iterator[Term]:
+    """The terms of one argument, with the sign that stands before it."""
     first, *rest = SIGN.split(text)
-    terms = [("+", first), *zip(rest[::2], rest[1::2], strict=True)]
-    ids = [(sign, answer_id(model, unquoted(term), "TOKEN")) for sign, term in terms]
-    weights = {i: 0 for _, i in ids}
-    for sign, i in ids:
-        weights[i] += SIGNS[sign]
-    if not rest:
-        return Asked(token_text(model, ids[0][1]), weights)
-    words = [f" {sign} {token_glyphs(token_text(model, i))}" for sign, i in ids]
+    yield Term(sign, first)
+    yield from map(Term, rest[::2], rest[1::2])
+
+
+def asked(model: Model, terms: Sequence[Term]) -> Asked:
+    """A token, or a sum of them.
+
+    Raises:
+        UsageError: one of them is no token of this model.
+    """
+    spaced = with_spaces(model, terms)
+    ids = [
+        spaced[t.text] if t.bare and spaced else answer_id(model, t.text, "TOKEN") for t in terms
+    ]
+    weights = dict.fromkeys(ids, 0)
+    for term, i in zip(terms, ids, strict=True):
+        weights[i] += SIGNS[term.sign]
+    if len(terms) == 1:
+        return Asked(token_text(model, ids[0]), weights)
+    pairs = zip(terms, ids, strict=True)
+    words = [f" {term.sign} {token_glyphs(token_text(model, i))}" for term, i in pairs]
     return Asked("".join(words).removeprefix(" + "), weights)
 
 
-def unquoted(term: str) -> str:
-    """What stands in double quotes, or the term as it is."""
-    quoted = len(term) > 2 and term[0] == term[-1] == '"'
-    return term[1:-1] if quoted else term
+def with_spaces(model: Model, terms: Sequence[Term]) -> dict[str, int]:
+    """The ids of a sum's bare words with a space before each, if every one is such a token.
+
+    What a text has in its middle; it is told on standard error.
+    """
+    words = list(dict.fromkeys(term.text for term in terms if term.bare))
+    if model.tokenizer is None or len(terms) == 1:
+        return {}
+    found = {word: single(model.tokenizer, f" {word}") for word in words}
+    ids = {word: i for word, i in found.items() if i is not None}
+    if not words or len(ids) < len(words):
+        return {}
+    listed = ", ".join(repr(f" {word}") for word in words)
+    tell(
+        visible(f"note: words of a sum are taken with a space before them, as in a text: {listed}")
+    )
+    return ids
 
 
 def direction(seen: Space, one: Asked) -> Any:  # noqa: ANN401

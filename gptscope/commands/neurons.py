@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gptscope.commands import completion
-from gptscope.commands.answers import answer_id
+from gptscope.commands.attribute_asked import APART
+from gptscope.commands.attribute_question import DATA, asked_for, place, question
 from gptscope.commands.options import Against, Answer, At, Pass, Target, Top, with_options
-from gptscope.commands.output import show
+from gptscope.commands.output import chosen_format, show
 from gptscope.commands.session import Run, start, token_text
-from gptscope.errors import GptscopeError, UsageError, check_index
+from gptscope.errors import UsageError, check_index
 from gptscope.glyphs import token_glyphs
 from gptscope.view import Note, View
 
@@ -35,13 +36,20 @@ class Question:
     @property
     def place(self) -> str:
         """The token in words: `token 5 ·her`."""
-        return f"token {self.position} {token_glyphs(self.run.labels[self.position])}"
+        return place(self.run, self.position)
 
     @property
     def logit(self) -> str:
         """The logit in words: `the logit of ·mom less that of ·dad`."""
         tokens = [token_glyphs(token_text(self.run.model, i)) for i in self.wanted]
         return f"the logit of {' less that of '.join(tokens)}"
+
+    @property
+    def name(self) -> str:
+        """What the account is of: a logit, or the difference of two; before a cap."""
+        capped = self.run.model.spec.logit_cap is not None
+        name = "logit" if len(self.wanted) == 1 else APART
+        return f"{name} before the cap" if capped else name
 
     @property
     def chosen(self) -> str:
@@ -96,18 +104,21 @@ def command(
     position = check_index("token", at, len(run.ids))
     trace = run.trace(*kept(layer, unit, edited=bool(source.edit)))
     wanted = asked_for(run, trace, position, (answer, against))
-    question = Question(run, trace, position, wanted, top)
+    asked = Question(run, trace, position, wanted, top)
     parts: tuple[Any, ...]
     if layer is not None and unit is not None:
         from gptscope.commands.neurons_unit import parts_of_unit
 
-        parts = parts_of_unit(question, (layer, unit))
+        parts = parts_of_unit(asked, (layer, unit))
     else:
         from gptscope.commands.neurons_strongest import parts_of_strongest
 
-        parts = parts_of_strongest(question, layer)
-    told = () if answer is not None else (Note(question.chosen),)
-    show(View("neurons", (*parts, *told), **run.about), target)
+        parts = parts_of_strongest(asked, layer)
+    if chosen_format(target) in DATA:  # people read it in titles
+        told = question(run, trace, position, wanted, given=answer is not None, data=True)
+        parts = (told, *parts)
+    said = () if answer is not None else (Note(asked.chosen),)
+    show(View("neurons", (*parts, *said), **run.about), target)
 
 
 def units_of(run: Run, layer: int) -> int:
@@ -124,32 +135,6 @@ def kept(layer: int | None, unit: int | None, *, edited: bool) -> tuple[str, ...
 
     act = "mlp_act" if layer is None else f"layers.{layer}.mlp_act"
     if unit is not None:
-        return (*KEEP_UNIT, "logits", f"layers.{layer}.mlp_*")
+        own = (*KEEP_UNIT, "logits", "logits_before_cap", f"layers.{layer}.mlp_*")
+        return (*own, *KEEP_EDITED * edited)
     return (*(KEEP_EDITED if edited else KEEP), act)
-
-
-def asked_for(
-    run: Run, trace: Trace, position: int, texts: tuple[str | None, str | None]
-) -> dict[int, float]:
-    """The answer, and what it is held against; without an answer, the likeliest token.
-
-    Raises:
-        UsageError: one is no token of this model, or both are the same.
-        GptscopeError: the logits hold NaN, so that no token is the likeliest.
-    """
-    import numpy as np
-
-    answer, against = texts
-    if answer is not None:
-        first = answer_id(run.model, answer)
-    else:
-        logits = trace.logits[position]
-        if np.isnan(logits).any():
-            raise GptscopeError("the logits hold NaN: no token is the likeliest")
-        first = int(logits.argmax())
-    if against is None:
-        return {first: 1.0}
-    second = answer_id(run.model, against, "--against")
-    if first == second:
-        raise UsageError(f"--answer and --against are both {token_text(run.model, first)!r}")
-    return {first: 1.0, second: -1.0}

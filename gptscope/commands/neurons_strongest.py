@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from gptscope.commands.neurons_edits import edits, edits_after, told
 from gptscope.commands.session import token_text
 from gptscope.view import Column, Facts, Note, Table
 
@@ -24,7 +25,7 @@ COLUMNS = (
     Column("layer", "id"),
     Column("unit", "id"),
     Column("value", "signed"),
-    Column("per 1", "signed"),
+    Column("says", "signed"),
     Column("gives", "contribution"),
     Column("raises most", "token"),
 )
@@ -43,20 +44,22 @@ def parts_of_strongest(asked: Question, layer: int | None) -> tuple[Any, ...]:
     layers = range(model.spec.n_layers) if layer is None else [layer]
     account = account_of(asked)
     found = contributions(model, asked.trace, account.found, layers)
-    values, per_one = np.moveaxis(found, -1, 0)  # [layers, F, 2] -> [layers, F] twice
-    given = values * per_one
+    values, says = np.moveaxis(found, -1, 0)  # [layers, F, 2] -> [layers, F] twice
+    given = values * says
     order = [divmod(i, given.shape[1]) for i in strongest(given.reshape(-1), asked.top)]
     units = [(layers[row], i) for row, i in order]
     raised = raise_most(asked, units, [values[at] for at in order])
     rows = [
-        (*unit, values[at], per_one[at], given[at], token)
+        (*unit, values[at], says[at], given[at], token)
         for unit, at, token in zip(units, order, raised, strict=True)
     ]
     of_layer = "" if layer is None else f" of layer {layer}"
     title = f"Units{of_layer} strongest for {asked.logit}, after {asked.place}"
     shown = np.array([given[at] for at in order])
     facts = (sums(asked, account, given, shown), shares(given, shown))
-    return (Table(title, COLUMNS, rows), *facts, *map(Note, notes(asked)))
+    after = edits_after(asked, account, [layer for layer, _ in units])
+    said = (*told(after), *notes(asked))
+    return (Table(title, COLUMNS, rows, "units"), *facts, *map(Note, said))
 
 
 def account_of(asked: Question) -> Account:
@@ -92,18 +95,17 @@ def sums(asked: Question, account: Account, given: Array, shown: Array) -> Facts
     """What the units shown, the other units and all other parts add up to, beside the pass."""
     units, inside = float(given.sum()), float(shown.sum())
     n, elsewhere = given.size - len(shown), of_kind(account, UNITS) - units
-    pairs = [(f"the {len(shown):,} units shown", inside)]
+    pairs = [("units shown", inside)]
     pairs += [(f"{n:,} other units", units - inside)] if n else []
     pairs += [("units of other layers", elsewhere)] if len(given) < layers(asked) else []
     biases = of_kind(account, BIASES)
     pairs += [("feed-forward biases", biases)] if biases else []
-    pairs += [("everything else", account.total - of_kind(account, UNITS) - biases)]
-    capped = asked.run.model.spec.logit_cap is not None
-    name = "logit" if len(asked.wanted) == 1 else "difference"
-    pairs += [(f"{name} before the cap" if capped else name, account.logit)]
+    edited = [(term.name, term.value) for term in edits(account)]
+    named = of_kind(account, UNITS) + biases + of_kind(account, "edit")
+    pairs += [*edited, ("everything else", account.total - named), (asked.name, account.logit)]
     facts = [(Column(name, "signed"), value) for name, value in pairs]
     remainder = account.logit - math.fsum(value for _, value in pairs[:-1])
-    return Facts("", (*facts, (Column("remainder", "error"), remainder)))
+    return Facts("", (*facts, (Column("remainder", "error"), remainder)), "total")
 
 
 def layers(asked: Question) -> int:
@@ -130,15 +132,15 @@ def shares(given: Array, shown: Array) -> Facts:
         (Column("make half of it", "count"), n_for_half(given)),
         (Column("share of those shown", "probability"), part / whole if whole else None),
     )
-    return Facts("", pairs)
+    return Facts("", pairs, "shares")
 
 
 def notes(asked: Question) -> Iterator[str]:
     """What the numbers are."""
     yield (
-        "A unit gives its value after the activation x what it adds to the logit at a value of 1, "
-        "directly and with the scale of the norms frozen at this pass; raises most is the token "
-        "whose logit it raises most at its value"
+        "gives = value x says: the value of a unit after its activation, and what it adds to the "
+        "logit at a value of 1, directly and with the scale of the norms frozen at this pass; "
+        "raises most is the token whose logit it raises most at its value"
     )
     if len(asked.wanted) == 1 and asked.run.model.spec.logit_cap is None:
         yield (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from gptscope.commands.neurons_edits import edits_after, told
 from gptscope.commands.session import token_text
 from gptscope.view import Column, Facts, Note, Passage, Table
 
@@ -12,14 +13,16 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from gptscope.analysis.attribution import Term
     from gptscope.commands.neurons import Question
 
     Array = NDArray[Any]
     Unit = tuple[int, int]
 
 TOKEN = (Column("id", "id"), Column("token", "token"))
-SAID = (*TOKEN, Column("per 1", "signed"), Column("gives", "contribution"))
+SAID = (*TOKEN, Column("says", "signed"), Column("gives", "contribution"))
 FEW = 3  # norms that are named one by one
+MANY = 24  # tokens up to which all have a row
 
 
 def parts_of_unit(asked: Question, unit: Unit) -> tuple[Any, ...]:
@@ -27,14 +30,23 @@ def parts_of_unit(asked: Question, unit: Unit) -> tuple[Any, ...]:
     from gptscope.analysis.neurons import says
 
     logits = says(asked.run.model, asked.trace, [unit], asked.position)[0]
-    value = value_at(asked, unit)
+    value, after = value_at(asked, unit), changed(asked, unit[0])
     return (
         *on_the_text(asked, unit),
         *read(asked, unit),
         *said(asked, logits, value),
-        facts(asked, unit, logits, value),
-        *map(Note, notes(asked, unit, value)),
+        facts(asked, unit, logits, after),
+        *map(Note, (*told(after), *notes(asked, unit))),
     )
+
+
+def changed(asked: Question, layer: int) -> list[Term]:
+    """What edits made of the values that hold what the units of a layer gave."""
+    if not asked.trace.edits:
+        return []
+    from gptscope.commands.neurons_strongest import account_of
+
+    return edits_after(asked, account_of(asked), [layer])
 
 
 def value_at(asked: Question, unit: Unit) -> float:
@@ -45,7 +57,7 @@ def value_at(asked: Question, unit: Unit) -> float:
 
 def on_the_text(asked: Question, unit: Unit) -> tuple[Passage, Table]:
     """Its value at every token of the text, as colours and step by step."""
-    from gptscope.analysis.units import steps
+    from gptscope.analysis.units import steps, strongest
 
     layer, i = unit
     made = {name: values[:, i] for name, values in steps(asked.trace, layer).items()}
@@ -55,12 +67,15 @@ def on_the_text(asked: Question, unit: Unit) -> tuple[Passage, Table]:
         Column("token", "token"),
         *(Column(name, "signed") for name in made),
     )
-    rows = [(t, label, *(values[t] for values in made.values())) for t, label in enumerate(labels)]
-    title = f"Unit {i} of layer {layer}: its value at every token"
-    after = [float(x) for x in made["after"]]
-    return Passage(title, labels, after, "signed"), Table(
-        how(asked, layer, gated="gate" in made), columns, rows
-    )
+    title, after = how(asked, layer, gated="gate" in made), made["after"]
+    shown: Sequence[int] = range(len(labels))
+    if len(labels) > max(MANY, asked.top):
+        shown = strongest(after, asked.top)
+        title += f": the {asked.top} of {len(labels):,} tokens where it is farthest from zero"
+    rows = [(t, labels[t], *(values[t] for values in made.values())) for t in shown]
+    whole = f"Unit {i} of layer {layer}: its value at every token"
+    text = Passage(whole, labels, [float(x) for x in after], "signed", "values")
+    return text, Table(title, columns, rows, "steps")
 
 
 def how(asked: Question, layer: int, *, gated: bool) -> str:
@@ -76,50 +91,49 @@ def read(asked: Question, unit: Unit) -> Iterator[Table]:
     from gptscope.analysis.neurons import likeness, reads_along
 
     model, mlp = asked.run.model, asked.run.model.blocks[unit[0]].mlp
-    ways = (
-        {"it reads": mlp.up}
-        if mlp.gate is None
-        else {"opens its gate": mlp.gate, "its up column reads": mlp.up}
-    )
-    for what, matrix in ways.items():
+    ways = [("reads", "it reads", mlp.up)]
+    if mlp.gate is not None:
+        ways = [("gate", "opens its gate", mlp.gate), ("up", "its up column reads", mlp.up)]
+    for name, what, matrix in ways:
         cosines = likeness(model, reads_along(model, asked.trace, matrix, unit))
         order = nearest(cosines, asked.top)
         rows = [(j, token_text(model, j), cosines[j]) for j in order]
         title = f"The tokens nearest to what {what}"
         if rows:  # a direction of zeros is near nothing
-            yield Table(title, (*TOKEN, Column("cosine", "signed")), rows)
+            yield Table(title, (*TOKEN, Column("cosine", "signed")), rows, name)
 
 
 def said(asked: Question, logits: Array, value: float) -> Iterator[Table]:
     """The tokens whose logits it raises most at a value of 1, and those that it lowers most."""
     from gptscope.analysis.neighbours import nearest
 
-    titles = {
-        "Promotes: the logits that it raises most": 1,
-        "Suppresses: those that it lowers most": -1,
-    }
-    for title, sign in titles.items():
+    raises, lowers = ": the logits that it raises most", ": those that it lowers most"
+    if value < 0:
+        here = f" at a value above zero; here it is {value:.4g}"
+        raises, lowers = f"{here}, and lowers these", f"{here}, and raises these"
+    for verb, words, sign in (("Promotes", raises, 1), ("Suppresses", lowers, -1)):
         order = nearest(sign * logits, asked.top)
         rows = [(j, token_text(asked.run.model, j), logits[j], value * logits[j]) for j in order]
         if rows:  # where the pass holds NaN, nothing is largest
-            yield Table(title, SAID, rows)
+            yield Table(f"{verb}{words}", SAID, rows, verb.lower())
 
 
-def facts(asked: Question, unit: Unit, logits: Array, value: float) -> Facts:
-    """Its share of the logit that is asked about."""
-    layer, i = unit
+def facts(asked: Question, unit: Unit, logits: Array, after: Sequence[Term]) -> Facts:
+    """Its share of the logit that is asked about, and what edits made of what it is a part of."""
+    (layer, i), value = unit, value_at(asked, unit)
     per_one = sum(weight * float(logits[token]) for token, weight in asked.wanted.items())
     pairs = {
         "value": value,
-        "per 1": per_one,
+        "says": per_one,
         "gives": value * per_one,
-        "mean per 1 of all tokens": float(logits.mean()),
+        **{term.name: term.value for term in after},
+        "mean says of all tokens": float(logits.mean()),
     }
     title = f"Unit {i} of layer {layer} in {asked.logit}, after {asked.place}"
-    return Facts(title, tuple((Column(name, "signed"), x) for name, x in pairs.items()))
+    return Facts(title, tuple((Column(name, "signed"), x) for name, x in pairs.items()), "unit")
 
 
-def notes(asked: Question, unit: Unit, value: float) -> Iterator[str]:
+def notes(asked: Question, unit: Unit) -> Iterator[str]:
     """What the numbers are, and which scales were frozen."""
     from gptscope.analysis.neurons import norms_after, norms_before
 
@@ -127,11 +141,9 @@ def notes(asked: Question, unit: Unit, value: float) -> Iterator[str]:
     after = norms_after(model, asked.trace, layer)
     frozen = f"with {scales(asked, after)} frozen at {asked.place}" if after else "no norm follows"
     yield (
-        f"per 1 is what the unit adds to a logit at a value of 1, directly: {frozen}; gives is "
+        f"says is what the unit adds to a logit at a value of 1, directly: {frozen}; gives is "
         "that times its value there"
     )
-    if value < 0:
-        yield "Its value there is below zero: it lowers what it promotes, and raises the others"
     before = norms_before(asked.trace, layer)
     folded = f", with the gain of {named(before)} folded in" if before else ""
     yield (

@@ -118,7 +118,10 @@ def asked_edits(model: Model, source: Source) -> Edits | None:
         check_unicode(text)
         return encoded(model, as_trained(text, model, source.model), bos=source.bos).ids
 
-    return Edits(model, texts, encode)
+    edits = Edits(model, texts, encode)
+    for remark in edits.remarks:
+        tell(visible(f"note: {remark}"))
+    return edits
 
 
 def opened(name: str, dtype: str = "float32", *, verbose: bool) -> Model:

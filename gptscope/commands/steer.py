@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from gptscope.commands import completion
-from gptscope.commands.options import ModelName, Pass, Target, Top, Verbose, with_options
+from gptscope.commands.options import ModelName, Pass, Target, Verbose, with_options
 from gptscope.commands.output import refuse_existing, show
 from gptscope.commands.session import asked_edits, opened, timed
 from gptscope.commands.steer_file import beside, file_format, save
@@ -70,7 +70,9 @@ def command(
         Tokens,
         typer.Option(help="A text's last token, or the mean over all of them; BOS never counts."),
     ] = Tokens.last,
-    top: Top = 10,
+    top: Annotated[
+        int, typer.Option("--top", min=1, help="How many tokens either way, and how many texts.")
+    ] = 10,
     model: ModelName = "tiny",
     dtype: Annotated[
         str, typer.Option(help="Compute in float32, or in float64 for a check.")
@@ -103,7 +105,7 @@ def command(
 
     The mean of the values at the texts --to less the mean at those --from. With
     -o FILE.npz or FILE.safetensors the direction goes to that file, and what is
-    known of it is shown beside.
+    known of it is shown beside; --format csv -o FILE.csv writes what is shown.
     """
     fmt = file_format(target)
     if fmt and target.output:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from gptscope import __version__
 from gptscope.commands.output import chosen_format, emit, refuse_terminal, tell, write
+from gptscope.errors import UsageError
 from gptscope.glyphs import visible
 
 if TYPE_CHECKING:
@@ -24,13 +25,19 @@ def file_format(target: Target) -> str | None:
     """`npz` or `safetensors` where the direction itself is to be written; None for a view alone.
 
     Raises:
-        UsageError: the format is unknown, or a terminal cannot show it.
+        UsageError: the format is unknown, or a terminal cannot show it; or it is that of a file
+            which would not hold the direction, and not named.
     """
     ending = target.output.suffix.lstrip(".").lower() if target.output else ""
     fmt = chosen_format(target, also=FILES)
     if ending in FILES and fmt not in FILES:
         return ending
     if fmt not in FILES:
+        if target.output and target.format is None:
+            raise UsageError(
+                f"{target.output} would hold what is shown, and not the direction",
+                f"-o steer.npz or steer.safetensors keeps it; --format {fmt} writes what is shown",
+            )
         return None
     refuse_terminal(fmt, target)
     return fmt

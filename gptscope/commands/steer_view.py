@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -74,7 +74,7 @@ def view(made: Made, top: int, output: Path | None) -> View:
     found = separation(*made.rows)
     parts: list[Part] = [facts(made, found), sides(found), *texts(made, found, top)]
     if not made.direction.any():
-        parts.append(Note("Both sides have the same mean: the direction is 0."))
+        parts.append(Note("Both sides have the same mean: the direction is 0"))
     parts += [*tokens(made, top), *notes(made, found, output)]
     return View("steer", tuple(parts), about_model(made.model), edits=made.edits)
 
@@ -96,18 +96,21 @@ def facts(made: Made, found: Separation) -> Facts:
         (Column("length of the direction", "length"), length),
         (Column("mean length of the value", "length"), whole),
         (Column("direction / value", "length"), length / whole if whole else None),
-        (Column("told apart, the same texts"), f"{found.right} of {n}"),
+        (Column("told apart, the same texts"), of_all(found.right, n)),
+        (Column("told apart, each left out"), of_all(found.right_left_out, n)),
     ]
-    if found.right_left_out is not None:
-        told = f"{found.right_left_out} of {n}"
-        pairs.append((Column("told apart, each left out"), told))
     if made.paired:
         each = cosines(made.rows[1] - made.rows[0], made.direction)
         pairs += [
             (Column("cosine of the pairs, mean", "signed"), number(each.mean())),
             (Column("cosine of the pairs, smallest", "signed"), number(each.min())),
         ]
-    return Facts("", tuple(pairs))
+    return Facts("", tuple(pairs), name="direction")
+
+
+def of_all(count: int | None, n: int) -> str | None:
+    """So many of n, where they are counted."""
+    return None if count is None else f"{count} of {n}"
 
 
 def sides(found: Separation) -> Table:
@@ -116,7 +119,7 @@ def sides(found: Separation) -> Table:
         (side, len(x), number(x.mean()), number(x.std(ddof=1)) if len(x) > 1 else None)
         for side, x in zip(("from", "to"), found.projections, strict=True)
     ]
-    return Table("Where the texts lie along the direction", SIDES, rows)
+    return Table("Where the texts lie along the direction", SIDES, rows, name="sides")
 
 
 def number(x: Any) -> float | None:  # noqa: ANN401
@@ -141,7 +144,8 @@ def texts(made: Made, found: Separation, top: int) -> list[Part]:
     if made.paired:  # pairs stand together
         n = len(made.rows[0])
         rows = [row for pair in zip(rows[:n], rows[n:], strict=True) for row in pair]
-    return cut("The texts", columns, rows, top)
+    cuts = cut("The texts", columns, rows, top)
+    return [replace(one, name="texts") if isinstance(one, Table) else one for one in cuts]
 
 
 def tokens(made: Made, top: int) -> list[Part]:
@@ -157,7 +161,7 @@ def tokens(made: Made, top: int) -> list[Part]:
     run = trace(made.model, made.fed[0][0].ids, ["token_embeddings", "position_embeddings"])
     given = lensed(made.model, run, (address.point.key, address.layer), made.direction)
     if given is None:
-        return [Note(f"{made.name} is no part of the stream: it raises no token by itself.")]
+        return [Note(f"{made.name} is no part of the stream: it raises no token by itself")]
     if not np.isfinite(given).all() or not given.any():
         return []
     up, down = ranked(given, top).tolist(), ranked(-given, top).tolist()
@@ -166,10 +170,11 @@ def tokens(made: Made, top: int) -> list[Part]:
         for rank, (i, j) in enumerate(zip(up, down, strict=True), 1)
     ]
     words = (
-        "Logits of the direction past all later layers, "
-        "with the gains of the norms and without their scales."
+        "Logits of the direction past all later layers, with the gains of the norms and without "
+        "their scales, less the mean over all tokens: what moves all alike changes no probability"
     )
-    return [Table("Tokens that it raises and lowers most", TOKENS, rows), Note(words)]
+    title = "Tokens that it raises and lowers most"
+    return [Table(title, TOKENS, rows, name="tokens"), Note(words)]
 
 
 def notes(made: Made, found: Separation, output: Path | None) -> list[Note]:
@@ -177,8 +182,11 @@ def notes(made: Made, found: Separation, output: Path | None) -> list[Note]:
     file = "steer.npz" if output is None else str(output)
     line = shlex.quote(f"{made.name}=+{file}*1")
     add = visible(f"To add it once, or more or less: gptscope generate TEXT --edit {line}")
-    keep = [] if output is not None else [Note("-o steer.npz keeps the direction in a file.")]
-    words = "Told apart: texts on their own side of the middle between the two means"
-    if found.right_left_out is not None:
-        words += "; each left out: by a direction made without that text"
-    return [Note(f"{words}."), *keep, Note(add)]
+    keep = [] if output is not None else [Note("-o steer.npz keeps the direction in a file")]
+    words = (
+        "Told apart: texts on their own side of the middle between the two means; "
+        "each left out: by a direction made without that text"
+    )
+    if found.right is None:
+        words = "One text on a side is always told apart, so that is counted from two a side on"
+    return [Note(words), *keep, Note(add)]

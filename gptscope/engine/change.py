@@ -28,6 +28,7 @@ class Change:
     made: Made
     by_row: bool = False  # of each token whatever the others are
     tried: bool = True  # whether it may be tried on zeros first, to see whether its shape fits
+    remark: str = ""  # what is to be told of it, in a sentence without a full stop
 
     def __call__(self, value: Array, spot: Spot) -> Any:  # noqa: ANN401
         """What goes to the index of the spot."""

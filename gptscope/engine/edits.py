@@ -70,6 +70,11 @@ class Edits:
         return tuple(edit.text for edit in self._edits)
 
     @property
+    def remarks(self) -> tuple[str, ...]:
+        """What is to be told of them: a direction that was made of another value or model."""
+        return tuple(edit.change.remark for edit in self._edits if edit.change.remark)
+
+    @property
     def by_row(self) -> bool:
         """Whether each changes a token in the same way whatever stands before or after it."""
         return all(

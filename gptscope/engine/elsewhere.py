@@ -12,7 +12,7 @@ from gptscope.engine.change import Change
 from gptscope.engine.index import checked, read_index
 from gptscope.engine.names import named
 from gptscope.errors import UsageError
-from gptscope.model.arrays import read_arrays
+from gptscope.model.arrays import read_arrays, words_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,7 +34,23 @@ def steered(asked: Asked) -> Change:
         spot.check(added.shape, value.shape)
         return (value + added * value.dtype.type(factor))[spot.index]
 
-    return Change(made, by_row=alike_in_each_row(asked, arrays))
+    by_row = alike_in_each_row(asked, arrays)
+    return Change(made, by_row=by_row, remark=made_otherwise(asked, arrays))
+
+
+def made_otherwise(asked: Asked, arrays: Mapping[str, NDArray[Any]]) -> str:
+    """What to tell of a direction that was made of another value or model; nothing otherwise."""
+    said = words_in(asked.words["file"], arrays) if DIRECTION in arrays else {}
+    if not {"value", "model"} <= set(said):
+        return ""
+    spec, model = asked.model.spec, asked.model.name
+    every = named(asked.pattern, spec.n_layers, spec.n_heads)
+    names = {v.point.name.format(l=v.layer, h=h) for v in every for h in v.heads or (None,)}
+    places = {(v.alias or v.point.key, v.layer, h) for v in every for h in v.heads or (None,)}
+    if said["model"] == model and said["value"] in names and len(places) == 1:
+        return ""
+    made = f"{asked.words['file']} was made of {said['value']} of {said['model']}"
+    return f"{made}, and is added to {asked.pattern} of {model}"
 
 
 def alike_in_each_row(asked: Asked, arrays: Mapping[str, NDArray[Any]]) -> bool:

@@ -35,3 +35,13 @@ def read_arrays(file: str) -> Mapping[str, NDArray[Any]]:
     except Exception as fault:  # a broken file makes zipfile and NumPy raise whatever it likes
         why = reason(fault) if isinstance(fault, OSError) else "it is no npz, npy or safetensors"
         raise GptscopeError(f"{file} cannot be read: {why}") from fault
+
+
+def words_in(file: str, arrays: Mapping[str, NDArray[Any]]) -> Mapping[str, str]:
+    """What such a file says in words: metadata of safetensors, texts among the arrays of npz."""
+    path = Path(file)
+    if path.suffix.lower() == ".safetensors":
+        from gptscope.model.checkpoint import open_safetensors  # noqa: PLC0415 - where there is one
+
+        return open_safetensors(path).metadata
+    return {name: str(array) for name, array in arrays.items() if array.dtype.kind == "U"}

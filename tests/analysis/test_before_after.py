@@ -97,6 +97,29 @@ def test_what_is_no_number_has_moved(micro):
     assert_array_equal(made.kl, [0, np.nan, 0, 0, 0])
 
 
+def test_what_is_no_number_in_either_pass_is_unknown(micro):
+    wrong = ("layers.1.output[1]", float("nan"))
+    edits = Edits(micro, [wrong, ("layers.1.output[1:3]", doubled)])
+    keep = watched(edits)
+    before = trace(micro, IDS, keep, [wrong])
+    made = moved(before, trace(micro, IDS, keep, edits))
+    assert made.first == made.rows[-1] == "layers.1.output"
+    assert made.unknown.tolist() == [False, True, False, False, False]
+    for found in (made.where, made.predictions, made.changed[-1]):
+        assert found.tolist() == [False, False, True, False, False]
+    for numbers in (made.distance[-1], made.relative[-1], made.kl):
+        assert_array_equal(np.isnan(numbers), made.unknown)
+    assert not made.changed[:-1].any()
+
+
+@pytest.mark.parametrize("at_once", [1, 40, 1 << 21])
+def test_slices_of_positions_change_nothing(micro, monkeypatch, at_once):
+    monkeypatch.setattr("gptscope.analysis.before_after.AT_ONCE", at_once)
+    made = compared(micro, IDS, ("layers.1.output[1:3]", doubled))
+    assert made.where.tolist() == made.predictions.tolist() == [False, True, True, False, False]
+    assert not made.unknown.any()
+
+
 def test_a_token_that_may_not_come_any_more_is_infinitely_far(micro):
     edit = "logits[-1,3]=-inf"
     before, after = passes(micro, IDS, edit)

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import gptscope
 from gptscope.analysis.heads.patterns import PATTERNS, similarity, stripe
 from gptscope.analysis.heads.random_tokens import drawn, longest, n_plain, repeated
-from gptscope.analysis.heads.scores import SCORES, SHARES, of_layer, over_seeds, scores
+from gptscope.analysis.heads.scores import SCORES, SHARES, of_layer, over_seeds, scores, unread
 from gptscope.analysis.heads.verdict import ERRORS, SHARE, TIMES, WORDS, is_far_beyond
 from gptscope.engine.ops import hidden
 from gptscope.tokens import Token
@@ -202,6 +202,15 @@ def test_seeds_give_a_mean_and_its_standard_error():
     assert (found.error > 0).any()
     assert_allclose(found.even, passes[0].even)  # where they stand is the same in all
     assert found.n_seeds == 4
+
+
+def test_nothing_read_is_nothing_measured():
+    found, model = unread(micro_model()), micro_model()
+    one = scores(model, gptscope.trace(model, [1, 2], "weights"))
+    for name in ("values", "even", "rows"):
+        assert getattr(found, name).shape == getattr(one, name).shape
+    assert not found.rows.any()
+    assert np.isnan(found.values).all()
 
 
 # Random tokens

@@ -21,6 +21,7 @@ from gptscope.model.weights import Attention, Block, Linear, Mlp, Model, Norm
 from tests.helpers.micro import micro_model, micro_models, sizes
 from tests.helpers.variants import CHANGES, WIRED, in_attention, in_blocks, rms_norm
 
+module_lists = module.lists
 V, CTX, D_HEAD = 12, 24, 24
 WIDTH = V + CTX + V  # the token, its position, the token before it
 TOKEN, PLACE, BEFORE = (np.eye(WIDTH)[part] for part in np.split(np.arange(WIDTH), [V, V + CTX]))
@@ -361,10 +362,24 @@ def test_pieces_change_nothing(monkeypatch, sizes_of):
     for name, size in zip(("AT_ONCE", "LISTS", "LOGITS"), sizes_of, strict=True):
         monkeypatch.setattr(module, name, size)
     found = raised(model, ticks.append)
-    assert sum(ticks) == steps(model)
+    assert sum(ticks) == steps(model, range(3))
     for name in ("most", "top", "above_mean"):
         assert_allclose(getattr(found, name), getattr(whole, name))
     assert whole.top.max() > 0
+
+
+def test_the_layers_that_are_asked_for_alone_are_measured(monkeypatch):
+    monkeypatch.setattr(module, "LISTS", 1)
+    model, ticks, made = micro_model(sizes(n_vocab=40, n_layers=4)), [], []
+    whole = raised(model)
+    monkeypatch.setattr(module, "lists", lambda m, i, x: made.append(i) or module_lists(m, i, x))
+    found = raised(model, ticks.append, layers=[1, 3])
+    assert made == [1, 3]
+    assert sum(ticks) == steps(model, [1, 3])
+    for name in ("most", "top", "above_mean"):
+        one, two = getattr(found, name), getattr(whole, name)
+        assert_allclose(one[[1, 3]], two[[1, 3]])
+        assert np.isnan(one[[0, 2]]).all()
 
 
 def test_the_sample_has_no_special_tokens_and_no_rows_of_zeros():

@@ -100,6 +100,7 @@ def test_what_is_no_number_stays_none():
     made = of_rows(np.array([[0.0, np.nan], [0.0, 1.0]]), np.array([0, 0]))
     assert np.isnan(made.nats).tolist() == [True, False]
     assert np.isnan(made.entropy).tolist() == [True, False]
+    assert (made.rank.tolist(), made.best.tolist(), made.n_wrong) == ([0, 2], [-1, 1], 1)
 
 
 @pytest.mark.parametrize("at_once", [1, 26, 40])

@@ -73,7 +73,9 @@ def test_the_question_is_told(trace, toys, doll):
     table, *_ = parts(*called("--against", DOLL))
     logits = trace.logits[5].astype(np.float64)
     share = np.exp(logits - logits.max()) / np.exp(logits - logits.max()).sum()
-    assert table["title"] == "After token 5 \u00b7her"
+    assert (table["title"], table["name"]) == ("After token 5 \u00b7her", "asked")
+    assert column(table, "position") == [5, 5, 5]
+    assert column(table, "id") == [toys, doll, None]
     assert column(table, "asked") == ["answer", "against", "answer - against"]
     assert column(table, "token") == [TOYS, DOLL, None]
     difference = float(logits[toys] - logits[doll])
@@ -87,7 +89,7 @@ def test_the_question_is_told(trace, toys, doll):
 def test_without_an_answer_it_is_the_likeliest(trace, tiny):
     table, second, *_ = parts("attribute", SENTENCE, "--at", "2")
     best = int(trace.logits[2].argmax())
-    assert rows(table)[0][:3] == ["likeliest", tiny.tokenizer.text_of(best), best]
+    assert rows(table)[0][:4] == [2, "likeliest", tiny.tokenizer.text_of(best), best]
     assert second["title"].endswith("after token 2 \u00b7to")
 
 
@@ -169,8 +171,8 @@ def test_by_mlp(terms):
         assert units == pytest.approx(terms[f"layers.{layer}.mlp"], abs=1e-5)
         assert bias == pytest.approx(terms[f"layers.{layer}.mlp.bias"], abs=1e-5)
         assert together == pytest.approx(units + bias, abs=1e-5)
-    whole = sum(column(table, "together"))
-    assert sums(found)["feed-forward layers"] == pytest.approx(whole, abs=1e-5)
+    for name, kind in (("units", "feed-forward units"), ("bias", "feed-forward biases")):
+        assert sums(found)[kind] == pytest.approx(sum(column(table, name)), abs=1e-5)
 
 
 @pytest.mark.parametrize("layer", [[], ["--layer", "-1"]])
@@ -191,7 +193,7 @@ def test_by_neuron(layer, tiny, trace, account, terms):
     assert whole["units shown"] + whole[others] == pytest.approx(every.sum(), abs=1e-5)
     if layer:
         elsewhere = sum(terms[f"layers.{i}.mlp"] for i in range(3))
-        assert whole["feed forward of other layers"] == pytest.approx(elsewhere, abs=1e-5)
+        assert whole["units of other layers"] == pytest.approx(elsewhere, abs=1e-5)
 
 
 def test_tokens_that_all_heads_read(tiny, trace, account, terms):
@@ -290,10 +292,88 @@ def test_the_edit_is_told_in_every_view(by):
     )
     whole = sums(found)
     assert "ln_final.out changed by --edit" in whole
-    assert ("what heads give changed by --edit" in whole) == (by == "source")
+    assert ("layers.2.heads.1.out changed by --edit" in whole) == (by == "source")
     *apart, total, _, remainder = whole.values()
     assert abs(remainder) < 1e-5
     assert sum(apart) == pytest.approx(total, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("edits", "args", "rows"),
+    [
+        (["layers.3.heads.3.out=0"], ["--layer", "3", "--head", "3"], ["layers.3.heads.3.out"]),
+        (["layers.3.heads.3.out=0"], ["--layer", "3"], ["layers.3.heads.3.out"]),
+        (["layers.3.heads.3.out=0"], ["--layer", "3", "--head", "2"], []),
+        (["layers.3.heads.3.out=0"], ["--layer", "2"], []),
+        (["layers.3.heads.*.out=*2"], ["--layer", "3"], ["layers.3.heads.*.out"]),
+        (["layers.2.attn_concat=*2"], [], ["layers.2.attn_concat"]),
+        (["layers.2.heads.1.v=0", "layers.0.heads.0.weights=0"], [], []),
+        (
+            ["layers.*.heads.0.out=0"],
+            [],
+            [f"layers.{layer}.heads.0.out" for layer in range(4)],
+        ),
+        (
+            ["layers.1.heads.2.out=0", "layers.1.attn_concat=*2"],
+            [],
+            ["layers.1.heads.*.out and layers.1.attn_concat"],
+        ),
+    ],
+)
+def test_what_an_edit_made_of_heads_has_the_name_of_the_value(edits, args, rows):
+    told = [word for text in edits for word in ("--edit", text)]
+    whole = sums(parts(*called("--by", "source", *args, *told)))
+    said = [name for name in whole if name.endswith("changed by --edit")]
+    assert said == [f"{name} changed by --edit" for name in rows]
+    *apart, total, _, remainder = whole.values()
+    assert abs(remainder) < 1e-5
+    assert sum(apart) == pytest.approx(total, abs=1e-5)
+
+
+def test_a_head_that_is_zeroed_gives_nothing():
+    zero = ["--edit", "layers.3.heads.3.out=0"]
+    whole = sums(parts(*called("--by", "source", "--layer", "3", "--head", "3", *zero)))
+    edited = whole["layers.3.heads.3.out changed by --edit"]
+    assert edited == pytest.approx(-whole["tokens shown"], abs=1e-5)
+
+
+@pytest.mark.parametrize("model", ["gpt2", "bloom-after-norm", "gemma2"])
+def test_one_number_has_one_name_in_every_view(model):
+    named, called_so = {}, {}
+    for by in ("part", "layer", "head", "mlp", "neuron", "source"):
+        args = ["--ids", "1,2,3", "-m", family_folder(model), "--by", by, "--dtype", "float64"]
+        found = parts("attribute", *args, *["--top", "500"] * (by == "part"))
+        lines = rows(found[1]) if by == "part" else sums(found).items()
+        for name, value in lines:
+            if name not in ("units shown", "tokens shown"):  # of so many
+                assert named.setdefault(name, value) == pytest.approx(value, abs=1e-9)
+            if by not in ("neuron", "source"):
+                called_so.setdefault(round(value, 9), set()).add(name)
+    sizes = {"all parts", "logit", "logit before the cap"}
+    assert all(len(names - sizes) <= 1 for value, names in called_so.items() if abs(value) > 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("by", "names"),
+    [
+        (["part"], ["asked", "parts", "total"]),
+        (["layer"], ["asked", "layers", "sums", "total"]),
+        (["head"], ["asked", "heads", "sums", "total"]),
+        (["mlp"], ["asked", "feed_forward", "sums", "total"]),
+        (["neuron"], ["asked", "units", "sums", "total"]),
+        (["source"], ["asked", "tokens_by_layer", "tokens", "sums", "total"]),
+        (["source", "-l", "1"], ["asked", "tokens_by_head", "tokens", "sums", "total"]),
+        (["source", "-l", "1", "-H", "1"], ["asked", "tokens", "sums", "total"]),
+    ],
+)
+def test_parts_have_names(by, names):
+    found = parts(*called("--by", *by))
+    assert [part["name"] for part in found if part["kind"] != "note"] == names
+
+
+def test_people_read_the_position_in_the_title():
+    lines = run_cli(["attribute", SENTENCE]).lines
+    assert lines[lines.index("After token 5 \u00b7her") + 1].split()[:3] == ["asked", "token", "id"]
 
 
 def test_a_capped_model_is_split_before_its_cap():
@@ -335,13 +415,21 @@ def test_what_cannot_be_asked(args, sentence, hint):
     assert advice.startswith(hint)
 
 
-def test_what_is_not_finite_is_refused(folder):
+@pytest.mark.parametrize("answer", [[], ["--answer", "2"]])
+def test_what_is_not_finite_is_refused(folder, answer):
     name = "transformer.h.1.mlp.c_proj.bias"
     bias = tensors_of("gpt2")[name].copy()
     bias[0] = np.nan
     broken = str(folder(tensors={name: bias}))
-    said, _ = refused(run_cli(["attribute", "--ids", "1,2", "-m", broken]), 1)
-    assert said.startswith("the logits hold NaN or infinity")
+    said, _ = refused(run_cli(["attribute", "--ids", "1,2", "-m", broken, *answer]), 1)
+    assert said == "the logits after token 1 <id 2> hold NaN, so no token can be rated"
+
+
+@pytest.mark.parametrize("command", ["attribute", "neurons"])
+def test_an_infinite_logit_is_refused(command):
+    edited = run_cli([command, SENTENCE, "--answer", TOYS, "--edit", "logits[:,3]=inf"])
+    said, _ = refused(edited, 1)
+    assert said == "the logits after token 5 \u00b7her hold infinity, so no token can be rated"
 
 
 def test_a_token_is_shown_safely_in_titles():

@@ -1,3 +1,4 @@
+import json
 import math
 
 import numpy as np
@@ -8,6 +9,7 @@ import gptscope
 from gptscope.engine.sampling import probabilities, rank
 from tests.helpers.cli import SENTENCE, asked, beside_notes, column, parts, refused, run_cli
 from tests.helpers.families import family_folder, one_of_each
+from tests.helpers.folders import tensors_of
 
 EDIT = "layers.1.heads.0.out[2:]=zero"
 
@@ -20,6 +22,11 @@ def edited(tiny, ids):
 @pytest.fixture(scope="module")
 def view():
     return {part.get("title"): part for part in parts("compare", SENTENCE, "--edit", EDIT)}
+
+
+def named(made, name):
+    (found,) = (part for part in made if part.get("name") == name)
+    return found
 
 
 def of(view, start):
@@ -86,9 +93,41 @@ def test_answers_and_their_difference(tiny, trace, edited):
     assert column(table, "id") == ids
     for row in table["rows"]:
         check_row(row, x, y)
-    found = facts(next(p for p in made if p.get("title", "").startswith("Logits ")))
+    part = named(made, "difference")
+    assert part["title"] == "answer - against: logit of \u00b7doll less that of \u00b7toys"
+    found = facts(part)
     before, after = (float(z[ids[0]]) - float(z[ids[1]]) for z in (x, y))
     assert found == pytest.approx({"before": before, "after": after, "change": after - before})
+
+
+def test_what_was_asked_is_told_as_numbers():
+    edit = ["compare", SENTENCE, "--edit", EDIT]
+    plain, of_one, of_two = (
+        facts(named(parts(*edit, *more), "asked"))
+        for more in ([], ["-a", "<id 5>"], ["-a", "<id 5>", "--against", "<id 7>", "--at", "2"])
+    )
+    assert plain == {"position": 5, "answer": None, "against": None}
+    assert of_one == {"position": 5, "answer": 5, "against": None}
+    assert of_two == {"position": 2, "answer": 5, "against": 7}
+    assert "against" not in run_cli([*edit, "-a", "<id 5>"]).text
+
+
+def test_on_a_page_logits_have_a_table_of_their_own(trace, edited):
+    call = ["compare", SENTENCE, "--edit", EDIT, "-a", "<id 5>"]
+    text = run_cli(call, env={"COLUMNS": "200"}).text
+    lines = text[text.index("Its logit") :].splitlines()
+    assert lines[1].split() == ["token", "id", "logit", "before", "logit", "after", "change"]
+    x, y = (float(t.logits[-1][5]) for t in (trace, edited))
+    found = [float(word) for word in lines[3].split()[-3:]]
+    assert found == pytest.approx([x, y, y - x], abs=6e-3)
+    assert "Its logit" not in run_cli(call[:-2]).text
+
+
+def test_without_an_answer_it_is_the_likeliest_before(trace):
+    made = parts("compare", SENTENCE, "--edit", EDIT, "--against", "<id 5>")
+    best = int(trace.logits[-1].argmax())
+    assert facts(named(made, "asked"))["answer"] == best
+    assert column(named(made, "answers"), "id") == [best, 5]
 
 
 def asked_quietly(*args):
@@ -113,14 +152,15 @@ def test_how_far_each_part_is_moved(view, trace, edited):
 
 def test_the_grid_is_of_the_stream(view, trace, edited, labels):
     grid = of(view, "How far the stream is moved")
-    steps = [f"layers.{i}.{key}" for i in range(4) for key in ("resid_after_attn", "output")]
-    assert grid["rows"] == ["embeddings", *steps]
+    steps = [f"layers.{i}.{key}" for i in range(1, 4) for key in ("resid_after_attn", "output")]
+    assert grid["rows"] == steps  # nothing before the edit
+    assert grid["title"].endswith(", from layers.1.resid_after_attn on")
     assert grid["columns"] == labels
     for name, values in zip(grid["rows"], grid["values"], strict=True):
         x, y = trace[name], edited[name]
         shares = np.linalg.norm(y - x, axis=1) / np.linalg.norm(x, axis=1)
         assert_allclose(values, shares, rtol=1e-4)
-        assert values[:2] == [0, 0]  # nothing before the edit, to the last bit
+        assert values[:2] == [0, 0]  # nor there, to the last bit
 
 
 def test_predictions_that_moved(view, trace, edited, tiny):
@@ -149,17 +189,18 @@ def numbers(value):
 @pytest.mark.parametrize("edit", ["layers.0.heads.1.weights=*1", "logits=*1", "mlp_out[2]=+0"])
 def test_an_edit_that_changes_nothing_says_so(edit):
     made = parts("compare", SENTENCE, "--edit", edit)
-    assert made[1]["text"].startswith("The edits change no number of this pass")
-    assert facts(made[0])["first value that differs"] == "none"
-    apart, likeliest, grid = made[2:]
-    assert set(numbers(apart["rows"])) == set(numbers(grid["values"])) == {0.0}
+    assert made[2]["text"].startswith("The edits change no number of this pass")
+    assert facts(made[1])["first value that differs"] == "none"
+    apart, likeliest = made[3:]
+    assert set(numbers(apart["rows"])) == {0.0}
     assert set(column(likeliest, "change")) == {0.0}
 
 
 def test_an_edit_that_nobody_reads_says_so():
     undone = ["--edit", "layers.0.mlp_out=*2", "--edit", f"layers.0.output=from:{SENTENCE}"]
     made = parts("compare", SENTENCE, *undone)
-    assert made[1]["text"] == "The edits change layers.0.mlp_out, and no logit."
+    assert made[2]["text"] == "The edits change layers.0.mlp_out, and no logit."
+    assert [part for part in made if part["kind"] == "grid"] == []
     table = next(p for p in made if p.get("title", "").startswith("How far values are moved"))
     moved = [row["value"] for row in table["rows"] if row["tokens changed"]]
     assert moved == ["layers.0.mlp_out"]
@@ -175,9 +216,53 @@ def test_logits_that_are_no_numbers():
     said, *_ = notes(SENTENCE, "--edit", "layers.2.ln2.variance=-1")
     assert said.startswith("With the edits the logits are not numbers")
     banned = parts("compare", SENTENCE, "--edit", "logits[-1,613]=-inf")
-    assert banned[1]["rows"][0]["bits"] == "Infinity"
-    (row,) = (r for r in banned[2]["rows"] if r["id"] == 613)
+    assert named(banned, "divergence")["rows"][0]["bits"] == "Infinity"
+    (row,) = (r for r in named(banned, "next")["rows"] if r["id"] == 613)
     assert (row["probability after"], row["rank after"]) == (0, 4096)
+
+
+@pytest.fixture
+def broken(folder):
+    gain = np.array(tensors_of("gpt2")["transformer.h.1.ln_1.weight"])
+    gain[3] = np.nan
+    return str(folder(tensors={"transformer.h.1.ln_1.weight": gain}))
+
+
+def broken_parts(broken, *args):
+    call = ["compare", "--model", broken, "--ids", "3,1,4", "--format", "json", *args]
+    result = run_cli(call)
+    assert result.status == 0
+    return json.loads(result.out)["parts"]
+
+
+def test_what_is_no_number_in_either_pass_is_not_the_same(broken):
+    made = broken_parts(broken, "--edit", "layers.0.mlp_out[1]=0")
+    told = facts(named(made, "where"))
+    assert told["predictions that are not numbers in either pass"] == "3 of 3"
+    assert told["first value that differs"] == "layers.0.mlp_out"
+    said = [part["text"] for part in made if part["kind"] == "note"]
+    assert said[0].startswith("The edits change layers.0.mlp_out; the logits after 3 of 3 tokens")
+    assert said[0].endswith("are not numbers in either pass, so that no change can be seen there.")
+    assert said[1].startswith("The logits after token 2 ")
+    *_, last = named(made, "values")["rows"]
+    assert (last["distance"], last["relative"], last["tokens changed"]) == ("NaN", "NaN", None)
+    grid = named(made, "stream")
+    assert grid["rows"][0] == "layers.0.output"
+    assert grid["values"][-1] == ["NaN"] * 3
+
+
+def test_an_edit_after_numbers_went_wrong_is_not_said_to_change_nothing(broken):
+    made = broken_parts(broken, "--edit", "layers.1.mlp_out=*1")
+    assert facts(named(made, "where"))["first value that differs"] == "none"
+    first = next(part["text"] for part in made if part["kind"] == "note")
+    assert first.startswith("The edits change no number that can be compared; the logits after 3")
+
+
+def test_no_answer_is_rated_by_what_is_no_number(broken):
+    call = ["compare", "--model", broken, "--ids", "3,1,4", "--edit", "layers.0.mlp_out=0"]
+    result = run_cli([*call, "--answer", "<id 5>"])
+    assert result.status == 1
+    assert "hold NaN, so no token can be rated" in result.err
 
 
 def test_of_a_long_text_the_tokens_that_moved_most():
@@ -198,9 +283,8 @@ def test_every_family(case):
         *("--edit", "layers.1.output[2]=*2"),
     )
     grid = next(p for p in made if p["kind"] == "grid")
-    at = grid["rows"].index("layers.1.output")
-    assert set(numbers(grid["values"][:at])) <= {0.0}
-    assert grid["values"][at] == pytest.approx([0, 0, 1, 0])
+    assert grid["rows"][0] == "layers.1.output"
+    assert grid["values"][0] == pytest.approx([0, 0, 1, 0])
 
 
 def test_without_an_edit():
@@ -212,7 +296,10 @@ def test_without_an_edit():
 @pytest.mark.parametrize(
     ("more", "sentence"),
     [
-        (["--against", " mom"], "--against needs an --answer that it is compared with"),
+        (
+            ["-a", "<id 5>", "--against", "<id 5>"],
+            "the answer and --against are the same token, 5",
+        ),
         (["--at", "6"], "token 6 is out of range: this one has tokens 0 to 5"),
         (["--answer", ""], "--answer is empty"),
     ],

@@ -49,7 +49,12 @@ def test_a_grid_of_states_and_tokens(tiny, made, labels):
         [tiny.tokenizer.text_of(i) for i in row] for row in made.top_ids[..., 0]
     ]
     assert_allclose(values(grid), made.top_probabilities[..., 0], rtol=1e-5)
-    assert [part["kind"] for part in rest] == ["note"] * 2
+    assert [part["kind"] for part in rest] == ["table", "note", "note"]
+    assert rest[0]["name"] == "asked"
+    best = int(made.top_ids[-1, -1, 0])
+    assert column(rest[0], "position") == [*range(6)]
+    assert column(rest[0], "answer") == [*tiny.tokenizer.encode(SENTENCE)[1:], best]
+    assert column(rest[0], "token") == [*labels[1:], tiny.tokenizer.text_of(best)]
 
 
 @pytest.mark.parametrize(
@@ -113,7 +118,15 @@ def test_a_screen_shows_the_end_of_a_long_text_and_says_so():
     whole = run_cli(["lens", LONG, "--last", "24"], terminal=True, env={"COLUMNS": "80"})
     assert "These are" not in whole.text
     assert whole.text.count("embeddings") > result.text.count("embeddings") > 1
-    assert "These are" not in run_cli(["lens", LONG]).text
+
+
+def test_many_tokens_without_an_edge_tell_how_to_see_fewer():
+    told = "These are 24 tokens: --last 8 shows the last ones alone, --at one of them as a table"
+    assert told in " ".join(run_cli(["lens", LONG]).text.split())
+    assert "These are" not in run_cli(["lens", LONG, "--last", "17"]).text
+    assert "These are" not in run_cli(["lens", SENTENCE]).text
+    assert "Rated after" not in run_cli(["lens", LONG]).text
+    assert not any("These are" in text for text in notes(parts("lens", LONG)))
 
 
 # One position
@@ -262,6 +275,32 @@ def test_the_row_where_numbers_go_wrong_is_seen(folder, fmt, options):
         assert grid["values"][2] == ["NaN", "NaN"]
         assert grid["tokens"][2] == ["", ""]
         assert all(grid["tokens"][1])
+
+
+def broken(folder, *options):
+    gain = tensors_of("gpt2")["transformer.h.1.ln_1.weight"] * np.nan
+    path = str(folder(tensors={"transformer.h.1.ln_1.weight": gain}))
+    result = run_cli(["lens", "--model", path, "--ids", "3,1", "-f", "json", *options])
+    return json.loads(result.out)["parts"]
+
+
+def test_where_nothing_is_likeliest_nothing_is_rated(folder):
+    _, rated, of, *rest = broken(folder, "--at", "-1")
+    assert rated["title"] == "How sure each layer is after token 1 <id 1>"
+    for name in ("rank", "probability", "logit"):
+        assert column(rated, name) == [None] * 3
+    assert all(isinstance(x, float) for x in column(rated, "entropy, bits")[:2])
+    assert of["rows"] == [{"position": 1, "answer": None, "token": None}]
+    assert notes(rest)[0].endswith(
+        "layers.1.output are not numbers, and no answer can be rated there"
+    )
+    grid, *rest = broken(folder, "--show", "rank")
+    assert [row[1] for row in grid["values"]] == ["NaN"] * 3
+    assert "NaN" not in [row[0] for row in grid["values"][:2]]
+    assert "Nothing came after" not in " ".join(notes(rest))
+    _, rated, *rest = broken(folder, "--at", "-1", "--answer", "<id 5>")
+    assert [n is None for n in column(rated, "rank")] == [False, False, True]
+    assert "can be rated" not in notes(rest)[0]
 
 
 # A change of the model

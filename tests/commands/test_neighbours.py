@@ -11,6 +11,7 @@ from tests.helpers.folders import GOLDEN, tensors_of
 
 GPT2 = ["--model", str(GOLDEN / "gpt2")]
 WTE = "transformer.wte.weight"
+SPACED = "note: words of a sum are taken with a space before them, as in a text: "
 
 
 def table_of(tiny):
@@ -23,10 +24,16 @@ def cosines(table, row):
 
 def quietly(*args):
     """The parts of an answer to which notes on the tokens may be told."""
+    return told(*args)[0]
+
+
+def told(*args):
+    """The parts of an answer, and the notes on its tokens."""
     result = run_cli(["neighbours", "--format", "json", *args])
     assert result.status == 0
-    assert all(line.startswith("note: TOKEN is ") for line in result.err.splitlines())
-    return json.loads(result.out)["parts"]
+    notes = result.err.splitlines()
+    assert all(line.startswith(("note: TOKEN is ", SPACED)) for line in notes)
+    return json.loads(result.out)["parts"], notes
 
 
 def test_the_nearest_to_a_token(tiny):
@@ -87,9 +94,55 @@ def test_a_sum_of_tokens(tiny):
     assert any("The tokens named are left out" in note["text"] for note in notes)
 
 
-def test_tiny_knows_that_a_king_is_to_a_man_as_a_queen_to_a_woman():
-    table, *_ = quietly('" king" - " man" + " woman"', "--centre")
+@pytest.mark.parametrize("centre", [[], ["--centre"]])
+def test_tiny_knows_that_a_king_is_to_a_man_as_a_queen_to_a_woman(centre):
+    (table, *notes), said = told("king", "-", "man", "+", "woman", *centre)
     assert column(table, "token")[0] == " queen"
+    assert table["title"] == "Nearest to \u00b7king - \u00b7man + \u00b7woman by cosine"
+    assert said == [f"{SPACED}' king', ' man', ' woman'"]
+    assert ("--centre" in notes[-1]["text"]) == (not centre)
+
+
+def test_a_sum_is_the_same_in_one_argument_or_in_several():
+    whole = told("king - man + woman")
+    assert told("king", "-", "man", "+", "woman") == whole
+    assert told("king - man", "+", "woman") == whole
+    assert told("king", "-", "man + woman") == whole
+
+
+def test_words_with_spaces_in_quotes_or_by_id_stay():
+    (table, *_), said = told('"king"', "-", " man", "+", "\u00b7woman", "-", "<id 462>", "+", "boy")
+    shown = "king - \u00b7man + \u00b7woman - \u00b7girl + \u00b7boy"
+    assert table["title"] == f"Nearest to {shown} by cosine"
+    assert said[0] == f"{SPACED}' boy'"
+
+
+def test_words_of_which_one_has_no_token_with_a_space_are_taken_alike():
+    (table, *_), said = told("king", "-", "zy")  # no text begins a word with zy
+    assert table["title"] == "Nearest to king - zy by cosine"
+    assert not [line for line in said if line.startswith(SPACED)]
+
+
+def test_a_sign_at_an_end_is_a_token():
+    made = quietly("--", "-", "king", "+")
+    assert made[0]["rows"] == ["-", "king", "+"]
+
+
+def test_a_sum_beside_a_token():
+    grid, one, two, *_ = quietly("king", "-", "man", "<id 384>")
+    assert grid["rows"] == ["\u00b7king - \u00b7man", "\u00b7mom"]
+    assert [part["name"] for part in (grid, one, two)] == ["similarity", "nearest_1", "nearest_2"]
+
+
+def test_a_sum_of_ids_of_a_model_without_a_tokenizer():
+    table, *_ = parts("neighbours", "5", "-", "3", "+", "<id 2>", *GPT2)
+    assert table["title"] == "Nearest to <id 5> - <id 3> + <id 2> by cosine"
+
+
+def test_a_token_copied_from_a_table():
+    (table, *_), said = told("\u00b7mom")
+    assert table["title"] == "Nearest to \u00b7mom (id 384) by cosine"
+    assert said == ["note: TOKEN is ' mom' (id 384), which tables show as '\u00b7mom'"]
 
 
 def test_what_is_added_and_taken_off_is_nothing():
@@ -154,7 +207,7 @@ def test_rows_that_are_equal_have_no_direction_from_their_mean(folder):
     ("args", "why"),
     [
         ([], "there is no token"),
-        (["", *GPT2], "TOKEN '': this model has no tokenizer.json, so an answer is a token id"),
+        (["", *GPT2], "TOKEN '': this model has no tokenizer.json, so a token is given by its id"),
         ([""], "TOKEN is empty"),
         (["<id 99999>"], "token id 99999 is outside the vocabulary"),
         (["<id 384> - <id 384>"], "·mom - ·mom adds up to zeros: it has no direction"),

@@ -104,8 +104,19 @@ def test_the_format_is_of_what_is_shown_beside_a_file(tmp_path):
     path, result = saved(tmp_path, *FEW, "--format", "json")
     assert json.loads(result.out)["command"] == "steer"
     assert "direction" in np.load(path)
-    view, result = saved(tmp_path, *FEW, name="view.json")
+    view, result = saved(tmp_path, *FEW, "--format", "json", name="view.json")
     assert (result.text, json.loads(view.read_text())["command"]) == ("", "steer")
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.csv", "a.json", "a.svg", "a"])
+def test_a_file_without_the_direction_must_be_asked_for(tmp_path, name):
+    path = tmp_path / name
+    said, hint = refused(run_cli(["steer", *FEW, "-o", str(path)]), 2)
+    assert said == f"{path} would hold what is shown, and not the direction"
+    assert not path.exists()
+    fmt = re.search(r"--format (\w+) writes", hint)[1]
+    saved(tmp_path, *FEW, "--format", fmt, name=name)
+    assert b"layers.1.output" in path.read_bytes()
 
 
 # What is shown
@@ -144,6 +155,7 @@ def test_tokens_that_it_raises(tiny):
     (table,) = (t for name, t in tables(made).items() if name.startswith("Tokens"))
     v = difference(tiny, "layers.3.output")
     given = ((v - v.mean()) * tiny.ln_final.gain) @ np.asarray(tiny.output_table).T
+    given -= given.mean()
     order = np.argsort(-given)
     text = tiny.tokenizer.text_of
     assert column(table, "raised") == [text(int(i)) for i in order[:5]]
@@ -155,7 +167,9 @@ def test_texts_that_are_no_pairs():
     made = asked("steer", *FEW, "--to", "Lily cried")
     assert [list(r)[-1] for r in tables(made)["The texts"]["rows"]] == ["along it"] * 3
     found = facts(made)
-    assert "told apart, each left out" not in found
+    told = [found[f"told apart, {how}"] for how in ("the same texts", "each left out")]
+    assert told == [None, None]
+    assert any("always told apart" in p.get("text", "") for p in made["parts"])
     assert not [name for name in found if "pairs" in name]
 
 
@@ -234,7 +248,7 @@ def test_edits_hold_and_are_told():
 
 def test_a_model_without_a_tokenizer_takes_ids():
     args = ["--model", family_folder("gpt2"), "--from", "ids:1,2", "--to", "ids:3"]
-    assert facts(asked("steer", *args))["told apart, the same texts"] == "2 of 2"
+    assert facts(asked("steer", *args))["length of the direction"] > 0
     said, hint = refused(run_cli(["steer", "--from", "x", *args]), 2)
     assert said.startswith("--from 1: ")
     assert hint == "--from ids:643,414"
@@ -277,7 +291,7 @@ def test_standard_input_once():
         ([*FEW, "--value", "mlp_gate"], "--value mlp_gate: .* have no gates"),
         ([*FEW, "--value", "blocks.0.attn.hook_z"], "--value .* is of all heads"),
         ([*FEW, "--value", "layers.0.output", "-l", "1"], "--value .* is a whole name"),
-        ([*FEW, "--edit", "layers.1.output=inf"], r"layers\.1\.output holds NaN or infinity"),
+        ([*FEW, "--edit", "layers.1.output=*1e38"], r"layers\.1\.output holds NaN or infinity"),
     ],
 )
 def test_what_is_refused(args, sentence):
@@ -338,10 +352,61 @@ def test_a_stream_and_a_table_say_what_was_changed(tmp_path):
     assert asked("generate", PARK, "-n", "3", "--edit", edit)["edits"] == [edit]
 
 
+@pytest.mark.parametrize("form", ["npz", "safetensors"])
+@pytest.mark.parametrize(
+    ("edit", "model", "told"),
+    [
+        ("layers.2.output", "tiny", False),
+        ("layers.2:3.output[-1]", "tiny", False),
+        ("blocks.2.hook_resid_post", "tiny", False),
+        ("layers.1.output", "tiny", True),
+        ("layers.*.output", "tiny", True),
+        ("blocks.1.hook_resid_post", "tiny", True),
+        ("layers.2.output", "llama-tiny", True),
+        ("embeddings", "tiny", True),
+    ],
+)
+def test_a_direction_of_another_value_or_model_is_told(tmp_path, edit, model, told, form):
+    path, _ = saved(tmp_path, *FEW, "--layer", "2", name=f"s.{form}")
+    result = run_cli(["next", "Tom was", "-m", model, "--edit", f"{edit}=+{path}*2"])
+    assert result.status == 0
+    place = edit.removesuffix("[-1]")
+    said = f"note: {path} was made of layers.2.output of tiny, and is added to {place} of {model}\n"
+    assert result.err == (said if told else "")
+
+
+def test_one_name_in_transformer_lens_is_one_value(tmp_path):
+    path, _ = saved(tmp_path, *FEW, "--layer", "2", "--value", "mlp_out")
+    result = run_cli(["next", "Tom was", "--edit", f"blocks.2.hook_mlp_out=+{path}"])
+    assert (result.status, result.err) == (0, "")
+
+
+def test_a_direction_that_does_not_say_what_it_was_made_of(tmp_path):
+    np.savez(tmp_path / "own.npz", direction=np.zeros(128), value=np.array("x"))
+    result = run_cli(["next", "Tom was", "--edit", f"layers.0.output=+{tmp_path}/own.npz"])
+    assert (result.status, result.err) == (0, "")
+
+
+def test_what_a_file_says_is_shown_not_sent(tmp_path):
+    hostile = np.array("\x1b[31m\u202e\n")
+    np.savez(tmp_path / "own.npz", direction=np.zeros(128), value=hostile, model=hostile)
+    result = run_cli(["next", "Tom was", "--edit", f"layers.0.output=+{tmp_path}/own.npz"])
+    assert result.status == 0
+    assert result.err.count("\n") == 1
+    assert not {"\x1b", "\u202e"} & set(result.err)
+
+
+def test_the_parts_have_names():
+    named = [p["name"] for p in asked("steer", *PAIRS)["parts"] if p["kind"] != "note"]
+    assert named == ["direction", "sides", "texts", "tokens"]
+
+
 def test_a_direction_of_another_width(tmp_path):
     path, _ = saved(tmp_path, *FEW)
     result = run_cli(["generate", "Tom", "-n", "2", "--edit", f"layers.0.heads.0.out=+{path}"])
-    assert refused(result, 2)[0] == "layers.0.heads.0.out: 128 does not fit where there is 1 x 32"
+    assert (result.status, result.out) == (2, b"")
+    why = "error: layers.0.heads.0.out: 128 does not fit where there is 1 x 32\n"
+    assert result.err.endswith(why)
 
 
 def test_rows_of_the_table_of_tokens_are_numbered():

@@ -120,6 +120,8 @@ def test_the_worst_come_first_and_what_is_left_out_is_said(labels):
     before = ["".join(labels[max(0, at - 3) : at]) for at in places]
     assert column(table(found), "just before") == before
     assert "3 more in the table with --top 5; in order with --all." in notes(found)
+    assert "--no-color puts each number under its token" in notes(found)
+    assert "--no-color" not in notes(parts("surprise", SENTENCE))
     assert len(of_kind(found, "passage")[0]["tokens"]) == 6
     assert sums(found) == sums(parts("surprise", SENTENCE))
 
@@ -207,7 +209,22 @@ def test_a_broken_model_is_shown(folder):
     assert (result.status, result.err.count("\n")) == (0, 1)
     found = json.loads(result.out)["parts"]
     assert column(table(found), "bits") == ["NaN", "NaN"]
+    for name in ("rank", "probability", "best guess", "its probability"):
+        assert column(table(found), name) == [None, None]
     assert sums(found)["bits of all together"] == "NaN"
+    assert "The logits before every token are not numbers (NaN): there is no rank" in notes(found)
+    pair = parts("surprise", "--model", path, "--ids", "3,1,2", "--against", str(GOLDEN / "gpt2"))
+    each = of_kind(pair, "table")[1]
+    guesses = [[row[n] for n in row if "guess" in n] for row in each["rows"]]
+    assert [(one is None, other is None) for one, other in guesses] == [(True, False)] * 2
+
+
+def test_only_where_logits_are_no_numbers_nothing_is_told():
+    found = parts("surprise", SENTENCE, "--edit", "layers.3.ln2.variance[2]=-1")
+    assert [rank is None for rank in column(table(found), "rank")] == [False] * 2 + [True] + [
+        False
+    ] * 2
+    assert "The logits before 1 of 5 tokens are not numbers (NaN)" in notes(found)
 
 
 # Long texts
@@ -312,10 +329,10 @@ def test_the_same_model_differs_nowhere(labels):
     (text,) = of_kind(found, "passage")
     assert text["tokens"] == labels[1:]
     assert text["values"] == [0.0] * 5
-    each, total = of_kind(found, "table")
-    assert column(each, "second minus first") == [0.0] * 5
+    total, each = of_kind(found, "table")
+    assert column(each, "difference") == [0.0] * 5
     assert rows(total)[0][1:] == rows(total)[1][1:]
-    assert column(total, "model") == ["first: tiny", "second: tiny"]
+    assert column(total, "model") == ["tiny (first)", "tiny (second)"]
     assert "Both models have the same tokens." in notes(found)
     alone = sums(parts("surprise", SENTENCE))
     assert column(total, "bits")[0] == pytest.approx(alone["bits of all together"])
@@ -327,15 +344,15 @@ def test_the_same_model_differs_nowhere(labels):
 def test_two_models_with_the_same_tokens():
     found = parts("surprise", SENTENCE, "--against", "llama-tiny")
     alone = [table(parts("surprise", SENTENCE, "--model", m)) for m in ("tiny", "llama-tiny")]
-    each, total = of_kind(found, "table")
-    assert each["title"] == "Every token, in order"
-    for one, which, guess in zip(
-        alone, ("first", "second"), ("first's best guess", "second's"), strict=True
-    ):
-        assert_allclose(column(each, which), column(one, "bits"), rtol=1e-12)
-        assert column(each, guess) == column(one, "best guess")
-    more = np.subtract(column(each, "second"), column(each, "first"))
-    assert_allclose(column(each, "second minus first"), more)
+    total, each = of_kind(found, "table")
+    meaning = "difference: bits of llama-tiny less those of tiny"
+    assert each["title"] == f"Every token, in order; {meaning}"
+    assert column(total, "model") == ["tiny", "llama-tiny"]
+    for one, model in zip(alone, ("tiny", "llama-tiny"), strict=True):
+        assert_allclose(column(each, f"{model}, bits"), column(one, "bits"), rtol=1e-12)
+        assert column(each, f"{model}, guess") == column(one, "best guess")
+    more = np.subtract(column(each, "llama-tiny, bits"), column(each, "tiny, bits"))
+    assert_allclose(column(each, "difference"), more)
     assert_allclose(of_kind(found, "passage")[0]["values"], more)
     assert_allclose(column(total, "bits"), [sum(column(one, "bits")) for one in alone])
 
@@ -343,10 +360,10 @@ def test_two_models_with_the_same_tokens():
 def test_positions_count_what_stands_before_the_text():
     found = parts("surprise", SENTENCE, "--against", "llama-tiny", "--bos")
     alone = [table(parts("surprise", SENTENCE, "--bos", "-m", m)) for m in ("tiny", "llama-tiny")]
-    each, total = of_kind(found, "table")
+    total, each = of_kind(found, "table")
     assert column(each, "position") == list(range(1, 7))
-    assert column(each, "text") == column(alone[0], "token")
-    assert column(each, "second's") == column(alone[1], "best guess")
+    assert column(each, "token") == column(alone[0], "token")
+    assert column(each, "llama-tiny, guess") == column(alone[1], "best guess")
     assert column(each, "just before")[:2] == ["<|endoftext|>", "<|endoftext|>Lily"]
     bits = np.array(column(total, "bits"))
     assert_allclose(column(total, "bits per byte"), bits / len(SENTENCE))
@@ -356,15 +373,15 @@ def test_which_tokens_count_in_both_is_said(tmp_path):
     said = notes(parts("surprise", SENTENCE, "--against", "llama-tiny"))
     assert "Nothing stands before the text, so that its first token has no number" in said
     assert "of the tokens that both have numbers for: 5 of 6 tokens." in said
-    assert "model:" not in said
+    assert "tiny:" not in said
     with_bos = notes(parts("surprise", SENTENCE, "--against", "llama-tiny", "--bos"))
     assert "The sums are of all tokens of the text, in both." in with_bos
     other = other_tokens(tmp_path)
     found = parts("surprise", SENTENCE, "--against", other)
-    n, m = column(of_kind(found, "table")[1], "tokens")
+    n, m = column(table(found), "tokens")
     every = sums(parts("surprise", SENTENCE, "--model", other))["tokens counted"] + 1
-    told = f"the pieces that both have numbers for: {n} of the first's 6 tokens and {m} of the "
-    assert f"{told}second's {every} tokens." in notes(found)
+    told = f"the pieces that both have numbers for: {n} of 6 tokens of tiny and {m} of "
+    assert f"{told}{every} tokens of other." in notes(found)
 
 
 @pytest.mark.parametrize("turned", [False, True])
@@ -372,16 +389,15 @@ def test_a_token_that_one_alone_has_no_number_for_counts_in_neither(tmp_path, tu
     other = with_frame(tmp_path)
     pair = ["--against", "tiny", "--model", other] if turned else ["--against", other]
     found = parts("surprise", SENTENCE, *pair)
-    each, total = of_kind(found, "table")
+    total, each = of_kind(found, "table")
     assert column(total, "tokens") == [5, 5]
     assert column(total, "bits per byte") == [b / 24 for b in column(total, "bits")]
-    assert column(each, "text")[0] == " wanted"
+    assert column(each, "token")[0] == " wanted"
     said = notes(found)
-    with_bos, without = ("first", "second") if turned else ("second", "first")
-    begin = f"The {with_bos} model: <|endoftext|> stands before the text and has no number."
+    begin = "other: <|endoftext|> stands before the text and has no number."
     assert begin in said
-    assert f"The {without} model: Nothing stands before the text, so that its first" in said
-    assert f"The {with_bos} model: What the tokenizer puts after the text (1) is not" in said
+    assert "tiny: Nothing stands before the text, so that its first" in said
+    assert "other: What the tokenizer puts after the text (1) is not" in said
     assert "of the tokens that both have numbers for: 5 of 6 tokens." in said
     assert "counted as well" not in said
     assert "first token has one" not in said
@@ -400,15 +416,37 @@ def with_frame(tmp_path):
 
 
 def test_where_two_differ_most():
-    every = of_kind(parts("surprise", SENTENCE, "--against", "llama-tiny"), "table")[0]
+    every = of_kind(parts("surprise", SENTENCE, "--against", "llama-tiny"), "table")[1]
     found = parts("surprise", SENTENCE, "--against", "llama-tiny", "--top", "2")
-    far = sorted(every["rows"], key=lambda row: -abs(row["second minus first"]))[:2]
-    shown = of_kind(found, "table")[0]
-    assert (shown["title"], shown["rows"]) == ("Where the two differ most, in bits", far)
+    far = sorted(every["rows"], key=lambda row: -abs(row["difference"]))[:2]
+    shown = of_kind(found, "table")[1]
+    assert shown["title"].startswith("Where the two differ most; difference: ")
+    assert shown["rows"] == far
     assert "3 more in the table with --top 5" in notes(found)
+    assert "--no-color puts each number under its token" in notes(found)
     part = parts("surprise", SENTENCE, "--against", "llama-tiny", "--part", "2:4")
-    assert of_kind(part, "table")[0]["rows"] == every["rows"][1:3]
-    assert of_kind(part, "table")[1] == of_kind(found, "table")[1]
+    assert of_kind(part, "table")[1]["rows"] == every["rows"][1:3]
+    assert of_kind(part, "table")[0] == of_kind(found, "table")[0]
+
+
+def test_on_a_page_the_table_is_narrower():
+    args = ["surprise", SENTENCE, "--against", "llama-tiny"]
+    every, few = (
+        next(
+            line for line in run_cli([*args, *more], env={"COLUMNS": "200"}).lines if "pos" in line
+        )
+        for more in ([], ["--top", "2"])
+    )
+    assert ("guess" in every, "just before" in every) == (True, False)
+    assert ("guess" in few, "just before" in few) == (False, True)
+
+
+def test_programs_are_told_what_the_second_model_is():
+    args = ["surprise", SENTENCE, "--against", "llama-tiny"]
+    (about,) = of_kind(parts(*args), "facts")
+    assert about["name"] == "second_model"
+    assert about["facts"] == asked("surprise", SENTENCE, "-m", "llama-tiny")["model"]
+    assert "n_heads" not in run_cli(args).text
 
 
 def copy_of_tiny(tmp_path):
@@ -429,8 +467,8 @@ def other_tokens(tmp_path):
 def test_two_models_that_cut_the_text_otherwise(tmp_path):
     other = other_tokens(tmp_path)
     found = parts("surprise", SENTENCE, "--against", other)
-    each, total = of_kind(found, "table")
-    assert each["title"] == "Every piece, in order"
+    total, each = of_kind(found, "table")
+    assert each["title"].startswith("Every piece, in order; ")
     assert "".join(column(each, "text")) == SENTENCE.removeprefix("Lily")
     tokens = table(parts("surprise", SENTENCE, "--model", other, "--all"))
     many = sum(column(tokens, "bits")[-len(tokens["rows"]) :])
@@ -439,7 +477,7 @@ def test_two_models_that_cut_the_text_otherwise(tmp_path):
     assert column(total, "tokens")[1] < len(tokens["rows"])  # those within Lily are left out
     assert column(total, "bits")[1] < many
     assert column(total, "bits per byte") == [b / 24 for b in column(total, "bits")]
-    assert_allclose(np.sum(column(each, "second")), column(total, "bits")[1])
+    assert_allclose(np.sum(column(each, "other, bits")), column(total, "bits")[1])
     assert "Compared are 5 pieces at whose ends both cut" in notes(found)
     assert "bits per byte are comparable" in notes(found)
 
@@ -447,21 +485,21 @@ def test_two_models_that_cut_the_text_otherwise(tmp_path):
 def test_ids_are_fed_to_both():
     found = parts("surprise", "--ids", "3,4,5", "--against", "toy")
     assert "the same ids, which are not the same tokens to both" in notes(found)
-    each, total = of_kind(found, "table")
+    total, each = of_kind(found, "table")
     assert column(each, "position") == [1, 2]
     assert column(total, "bits per byte") == [None, None]
     alone = table(parts("surprise", "--ids", "3,4,5", "--model", "toy"))
-    assert_allclose(column(each, "second"), column(alone, "bits"))
+    assert_allclose(column(each, "toy, bits"), column(alone, "bits"))
 
 
 def test_edits_are_of_the_first_model_alone():
     edit = ["--edit", "layers.0.heads.0.out=zero"]
     found = parts("surprise", SENTENCE, "--against", "tiny", *edit)
-    each = of_kind(found, "table")[0]
-    assert "The edits change the first model alone." in notes(found)
+    each = of_kind(found, "table")[1]
+    assert "The edits change tiny (edited) alone." in notes(found)
     plain, edited = (table(parts("surprise", SENTENCE, *more)) for more in ([], edit))
-    assert column(each, "first") == column(edited, "bits")
-    assert column(each, "second") == column(plain, "bits")
+    assert column(each, "tiny (edited), bits") == column(edited, "bits")
+    assert column(each, "tiny, bits") == column(plain, "bits")
 
 
 def test_one_token_of_two_models():
@@ -483,4 +521,4 @@ def test_hostile_text_is_harmless(tmp_path, fmt):
 def test_a_golden_model_without_a_tokenizer_against_itself():
     path = str(GOLDEN / "toy-rotary")
     found = parts("surprise", "--model", path, "--ids", "3,1,4", "--against", path)
-    assert column(of_kind(found, "table")[0], "second minus first") == [0.0, 0.0]
+    assert column(of_kind(found, "table")[1], "difference") == [0.0, 0.0]

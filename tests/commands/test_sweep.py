@@ -6,7 +6,7 @@ from gptscope.commands.sweep_map import Looks, Map
 from gptscope.engine.trace import trace
 from tests.helpers.cli import asked, beside_notes, column, parts, refused, run_cli
 from tests.helpers.families import family_folder
-from tests.helpers.folders import GOLDEN
+from tests.helpers.folders import GOLDEN, tensors_of
 
 TEXT, CLEAN, CORRUPT = "Lily saw a cat. The", "Lily saw a cat. The", "Lily saw a dog. The"
 CAT, DOG = 483, 490
@@ -115,6 +115,69 @@ def test_kl_is_of_all_tokens(tiny):
     )
     assert_allclose(values[0, 3], (p * np.log2(p / q)).sum(), rtol=1e-3)
     assert "0 bits where nothing changes" in said(found)
+
+
+def test_what_was_asked_is_told_as_numbers():
+    def told(*args):
+        return next(p["facts"] for p in parts("sweep", *args) if p.get("name") == "asked")
+
+    assert told(TEXT, *ANSWERS) == {"position": 5, "answer": CAT, "against": DOG}
+    assert told(TEXT, "--at", "2", "-a", "<id 5>") == {"position": 2, "answer": 5, "against": None}
+    assert told(*BOTH) == {"position": 5, "answer": CAT, "against": DOG}
+    assert told(TEXT, "--metric", "kl") == {"position": 5, "answer": None, "against": None}
+    assert "position" not in run_cli(["sweep", TEXT]).text
+
+
+def test_the_difference_of_two_answers_is_told(tiny):
+    found = parts("sweep", TEXT, *ANSWERS)
+    *_, last = of_kind(found, "table")[0]["rows"]
+    assert (last["asked"], last["token"], last["id"]) == ("answer - against", None, None)
+    assert_allclose(last["logit"], difference(tiny, TEXT), atol=1e-5)
+    title = of_kind(found, "grid")[0]["title"]
+    logits = "(logit of \u00b7cat less that of \u00b7dog)"
+    assert title.startswith(f"Change of answer - against {logits}, with what each head")
+    alone = of_kind(parts("sweep", TEXT), "grid")[0]["title"]
+    assert alone.startswith("Change of the logit of \u00b7cat, with what each head")
+    shares = of_kind(parts("sweep", TEXT, *ANSWERS, "--metric", "prob"), "table")[0]["rows"]
+    assert len(shares) == 2
+
+
+@pytest.mark.parametrize(
+    ("args", "names"),
+    [
+        ([TEXT], ["asked", "answers", "effects", "strongest"]),
+        ([TEXT, "--what", "mlp"], ["asked", "answers", "effects"]),
+        (
+            [*BOTH, "--direction", "both"],
+            ["asked", "answers", "runs", "texts", "denoise", "denoise_strongest", "noise"]
+            + ["noise_strongest"],
+        ),
+    ],
+)
+def test_parts_have_names(args, names):
+    assert [p["name"] for p in parts("sweep", *args) if p["kind"] != "note"] == names
+
+
+@pytest.mark.parametrize(
+    ("args", "which"),
+    [(["--ids", "3,1"], ""), (["--clean", "ids:3,1", "--corrupt", "ids:4,1"], " of the clean run")],
+)
+@pytest.mark.parametrize(
+    "answer", [[], ["--answer", "<id 5>"], ["--answer", "<id 5>", "--at", "0"]]
+)
+def test_logits_that_are_no_numbers_are_refused(folder, args, which, answer):
+    gain = tensors_of("gpt2")["transformer.h.1.ln_1.weight"] * np.nan
+    path = str(folder(tensors={"transformer.h.1.ln_1.weight": gain}))
+    result = run_cli(["sweep", "--model", path, *args, *answer])
+    assert (result.status, result.out) == (1, b"")
+    assert f"{which} hold NaN, so no token can be rated" in result.err
+
+
+def test_a_path_over_one_token_says_that_it_is_nothing():
+    ends = ["Lily", "--from", "layers.0.mlp", "--to", "logits"]
+    assert "With one token, the mean over tokens" in said(parts("sweep", *ends))
+    assert "With one token" not in said(parts("sweep", *ends, "--with", "zero"))
+    assert "With one token" not in said(parts("sweep", TEXT, *ends[1:]))
 
 
 def test_a_mean_over_one_token_says_that_it_is_nothing():

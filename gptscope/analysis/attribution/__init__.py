@@ -43,6 +43,7 @@ __all__ = [
     "Term",
     "attribute",
     "directions",
+    "rounding",
     "source_contributions",
     "unit_contributions",
     "unit_directions",
