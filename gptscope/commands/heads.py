@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from gptscope.commands.options import Pass, Target, with_options
 from gptscope.commands.output import show
 from gptscope.errors import UsageError
+
+if TYPE_CHECKING:
+    from gptscope.commands.heads_asked import Asked
+
+SEEDS, MOST = 5, 1000  # passes over random tokens; at the most
 
 
 class Score(StrEnum):
@@ -24,24 +29,37 @@ class Score(StrEnum):
     entropy = "entropy"
     distance = "distance"
     copying = "copying"
+    eigen = "eigen"
+
+
+OF_WEIGHTS = (Score.copying, Score.eigen)
 
 
 @dataclass(frozen=True)
 class How:
     """Which passes are made, and what of them is shown."""
 
-    score: Score | None
-    seeds: int
-    random_tokens: int | None
-    details: bool
-    composition: bool
+    score: Score | None = None
+    seeds: int | None = None  # None: not said
+    random_tokens: int | None = None
+    details: bool = False
+    composition: bool = False
+
+    @property
+    def n_seeds(self) -> int:
+        """How many passes over random tokens are made."""
+        return SEEDS if self.seeds is None else self.seeds
 
 
 OneLayer = Annotated[
-    int | None, typer.Option("--layer", "-l", help="Heads of this block only, from 0.")
+    int | None,
+    typer.Option("--layer", "-l", help="Heads of this block only, from 0; -1 is the last."),
 ]
 OneHead = Annotated[
-    int | None, typer.Option("--head", "-H", help="This head only, from 0; of all blocks or one.")
+    int | None,
+    typer.Option(
+        "--head", "-H", help="This head only, from 0; -1 is the last. Of all blocks or one."
+    ),
 ]
 
 
@@ -67,8 +85,13 @@ def command(
         bool, typer.Option("--weights-only", help="Copying and composition alone: no text is read.")
     ] = False,
     seeds: Annotated[
-        int, typer.Option(min=0, help="Passes over random tokens; 0: the text alone.")
-    ] = 5,
+        int | None,
+        typer.Option(
+            min=0,
+            help=f"Passes over random tokens, up to {MOST:,}; 0: the text alone.",
+            show_default=f"{SEEDS} passes",
+        ),
+    ] = None,
     random_tokens: Annotated[
         int | None,
         typer.Option(
@@ -81,7 +104,9 @@ def command(
     top: Annotated[
         int | None,
         typer.Option(
-            min=1, help="How many heads to show.", show_default="48, and 8 of a kind or composition"
+            min=1,
+            help="Heads in the grids and tables of all, and in each list of the strongest.",
+            show_default="24, and 8",
         ),
     ] = None,
 ) -> None:
@@ -104,17 +129,17 @@ def command(
     from gptscope.commands.heads_view import view, view_of_weights
 
     asked = Asked(layer, head, sort, top)
+    how = How(score, seeds, random_tokens, details, composition)
     if weights_only:
-        check_bare(source, score, sort, details=details)
+        check_bare(source, asked, how)
         show(view_of_weights(source, asked), target)
         return
-    if seeds == 1:
-        raise UsageError("--seeds 1 has no standard error", hint="2 or more; 0: the text alone")
-    how = How(score, seeds, random_tokens, details, composition)
+    check_seeds(how)
+    check_map(asked, how)
     show(view(source, asked, how), target)
 
 
-def check_bare(source: Pass, score: str | None, sort: str | None, *, details: bool) -> None:
+def check_bare(source: Pass, asked: Asked, how: How) -> None:
     """Refuse what needs a pass.
 
     Raises:
@@ -122,11 +147,49 @@ def check_bare(source: Pass, score: str | None, sort: str | None, *, details: bo
     """
     given = {
         "a text": source.text or source.file or source.ids,
+        "--bos" if source.bos else "--no-bos": source.bos is not None,
         "--edit": source.edit,
-        "--score": score,
-        "--details": details,
-        f"--sort {sort}": sort not in (None, Score.copying),
+        "--score": how.score,
+        "--details": how.details,
+        f"--sort {asked.sort}": asked.sort not in (None, *OF_WEIGHTS),
+        "--seeds": how.seeds is not None,
+        "--random-tokens": how.random_tokens is not None,
     }
     wrong = next((name for name, value in given.items() if value), None)
     if wrong is not None:
         raise UsageError(f"--weights-only runs nothing: {wrong} does not go with it")
+
+
+def check_seeds(how: How) -> None:
+    """Refuse a number of passes that says nothing, or takes too long.
+
+    Raises:
+        UsageError: there is one seed, or too many, or none for the random tokens that are wanted.
+    """
+    if how.n_seeds == 1:
+        raise UsageError("--seeds 1 has no standard error", hint="2 or more; 0: the text alone")
+    if how.n_seeds > MOST:
+        raise UsageError(
+            f"--seeds {how.n_seeds} is more than the {MOST:,} passes that are made at the most",
+            hint="four times as many halve a standard error",
+        )
+    if how.n_seeds == 0 and how.random_tokens is not None:
+        raise UsageError("--seeds 0 reads no random tokens: --random-tokens does not go with it")
+
+
+def check_map(asked: Asked, how: How) -> None:
+    """Refuse what a heat map cannot show.
+
+    Raises:
+        UsageError: tables, an order or a number of heads is asked for.
+    """
+    if how.score is None:
+        return
+    given = {
+        "--details": how.details,
+        "--sort": asked.sort,
+        "--top": asked.top and not how.composition,
+    }
+    wrong = next((name for name, value in given.items() if value), None)
+    if wrong is not None:
+        raise UsageError(f"--score shows a map of all heads: {wrong} does not go with it")

@@ -9,27 +9,19 @@ import numpy as np
 from gptscope.analysis.heads.scores import SCORES, SHARES
 from gptscope.analysis.heads.verdict import WORDS
 from gptscope.commands.attention_look import spoken
-from gptscope.commands.heads_asked import (
-    COPYING,
-    FEW,
-    SHOWN,
-    Asked,
-    Found,
-    Score,
-    Weights,
-    has_word,
-)
-from gptscope.view import Column, Grid, Kind, Table
+from gptscope.commands.heads_asked import COPYING, FEW, Asked, Score, has_word
+from gptscope.commands.heads_choice import by_share, counts
+from gptscope.view import Column, Facts, Grid, Kind, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from numpy.typing import NDArray
+    from gptscope.commands.heads_found import Found
+    from gptscope.model.spec import Spec
 
-    Array = NDArray[np.floating[Any]]
     Heads = Sequence[tuple[int, int]]
 
-FARTHEST = "farthest above chance"
+ON_TEXT = ("this text", "its chance", "its rows")  # columns
 STRONGEST = (
     Column("score"),
     Column("layer", "id"),
@@ -58,42 +50,31 @@ def strongest(found: Found, asked: Asked) -> tuple[Table, dict[str, int]]:
     """The heads that have earned a word, the strongest first; and how many have.
 
     Of a score that has none, the strongest head. Shares are those on random tokens; of copying,
-    the share of tokens that raise themselves, or of positive eigenvalues.
+    where it was measured, of tokens that are among those that a head raises most.
     """
     rows: list[tuple[Any, ...]] = []
-    n_named = {}
+    n_named, own = {}, found.weights.name == COPYING
     for name, word in WORDS.items():
-        score = found.best(name)
-        every = by_share(score, asked.every(found.model.spec))
-        named = [one for one in every if has_word(score, one[:2])]
+        if name == COPYING and not own:
+            continue
+        every = by_share(found.best(name), asked.every(found.model.spec))
+        named = [row for row in every if has_word(found.best(name), row[:2])]
         n_named[word] = len(named)
         for layer, head, *numbers in named[: asked.top or FEW] or every[:1]:
             text = None if name == COPYING else cell(found.on_text(name), layer, head)
             rows.append((name, layer, head, *numbers, text, word if named else None))
-    return Table(
-        "The strongest heads: on random tokens, copying by their weights", STRONGEST, rows
-    ), n_named
+    title = f"The strongest heads on random tokens{'; copying by their weights' if own else ''}"
+    if not found.ids:
+        return Table(title, *without(ON_TEXT, STRONGEST, rows), "strongest"), n_named
+    return Table(title, STRONGEST, rows, "strongest"), n_named
 
 
-def by_share(score: Score, heads: Heads) -> list[tuple[int, int, float, float | None, float]]:
-    """Layer, head, share, standard error and chance, the largest share first."""
-    error = score.error
-    found = [
-        (
-            *at,
-            float(score.values[at]),
-            None if error is None else float(error[at]),
-            float(score.chance[at[0]]),
-        )
-        for at in heads
-        if counts(score, at[0])
-    ]
-    return sorted(found, key=lambda row: -np.nan_to_num(row[2], nan=-1))
-
-
-def counts(score: Score, layer: int) -> bool:
-    """Whether there was anything to measure in a layer."""
-    return score.rows is None or bool(score.rows[layer])
+def without(
+    names: Sequence[str], columns: tuple[Column, ...], rows: list[tuple[Any, ...]]
+) -> tuple[tuple[Column, ...], list[tuple[Any, ...]]]:
+    """Columns and rows without the columns of these names."""
+    left = [i for i, column in enumerate(columns) if column.name not in names]
+    return tuple(columns[i] for i in left), [tuple(row[i] for i in left) for row in rows]
 
 
 def cell(score: Score, layer: int, head: int) -> float | None:
@@ -101,26 +82,7 @@ def cell(score: Score, layer: int, head: int) -> float | None:
     return float(score.values[layer, head]) if counts(score, layer) else None
 
 
-def in_order(found: Found | Weights, asked: Asked) -> tuple[Heads, str]:
-    """The heads to be shown, and how they were chosen, if they are not all."""
-    every, top = asked.every(found.model.spec), asked.top or SHOWN
-    by = asked.sort
-    if by is None and len(every) > top:
-        names = SHARES if isinstance(found, Found) else (COPYING,)
-        gains = [found.best(name) for name in names]
-        above = np.max([np.nan_to_num(one.values - one.chance[:, None]) for one in gains], axis=0)
-        by = FARTHEST
-    elif by is not None:
-        above = np.nan_to_num(found.best(by).values, nan=-np.inf)
-    if by is None:
-        return every, ""
-    every.sort(key=lambda at: -above[at])
-    how = by if by == FARTHEST else f"largest {by}"
-    cut = f"; --top {len(every)} shows all" if len(every) > top else ""
-    return every[:top], f"{min(top, len(every))} of {len(every)} heads, the {how} first{cut}."
-
-
-def overview(title: str, scores: dict[str, Score], heads: Heads) -> Grid:
+def overview(title: str, scores: dict[str, Score], heads: Heads, name: str) -> Grid:
     """A row for each head and a column for each score, and what chance gives in the last rows."""
     values = [[one.values[at] for one in scores.values()] for at in heads]
     empty = [[not counts(one, at[0]) for one in scores.values()] for at in heads]
@@ -137,6 +99,7 @@ def overview(title: str, scores: dict[str, Score], heads: Heads) -> Grid:
         row_kind="text",
         column_kind="text",
         hidden=np.array(empty),
+        name=name,
     )
 
 
@@ -154,20 +117,23 @@ def levels(scores: dict[str, Score], layers: Sequence[int]) -> Iterator[tuple[st
 
 
 def of_overview(found: Found, *, random: bool) -> dict[str, Score]:
-    """The scores of an overview: shares, and the entropy as a share of the largest there can be."""
+    """The scores of an overview: shares, and the entropy as a share of the largest there can be.
+
+    Those of the weights stand with those on random tokens, or alone where nothing was measured.
+    """
     get = found.best if random else found.on_text
     entropy = get("entropy")
     most = np.where(entropy.chance > 0, entropy.chance, np.nan)
     share = Score(entropy.values / most[:, None], entropy.chance / most, entropy.rows)
     scores = {name: get(name) for name in SHARES} | {"entropy": share}
     if random or found.random is None:
-        scores[COPYING] = found.best(COPYING)
+        scores[found.weights.name] = found.best(found.weights.name)
     return scores
 
 
-def heat_map(title: str, score: Score, asked: Asked, found: Found, kind: Kind) -> Grid:
-    """One score of every head: layers x heads."""
-    spec = found.model.spec
+def heat_map(title: str, score: Score, asked: Asked, spec: Spec, how: tuple[Kind, str]) -> Grid:
+    """One score of every head: layers x heads; `how`: the kind of number, and the grid's name."""
+    kind, name = how
     layers, heads = asked.layers(spec), asked.heads(spec)
     empty = [[not counts(score, layer)] * len(heads) for layer in layers]
     return Grid(
@@ -179,29 +145,38 @@ def heat_map(title: str, score: Score, asked: Asked, found: Found, kind: Kind) -
         row_kind="text",
         column_kind="text",
         hidden=np.array(empty),
+        name=name,
     )
+
+
+def verdict(found: Found, at: tuple[int, int]) -> Facts:
+    """What a head is called."""
+    words = [word for name, word in WORDS.items() if has_word(found.best(name), at)]
+    said = ", ".join(words) or "none"
+    return Facts(f"Head {at[0]}.{at[1]} (layer.head)", ((Column("verdict"), said),), "verdict")
 
 
 def details(found: Found, heads: Heads) -> tuple[Table, Table]:
     """Every score of some heads, with standard error, chance and how many rows count."""
-    widths = tuple(name for name in SCORES if name not in SHARES)
+    others = tuple(name for name in SCORES if name not in SHARES)
+    unit = "How widely heads look: entropy in bits, distance in tokens"
     return (
-        detailed("Where heads look: shares of a row", SHARES, found, heads),
-        detailed(
-            "How widely heads look: entropy in bits, distance in tokens", widths, found, heads
-        ),
+        Table("Where heads look: shares of a row", *detailed(found, heads, SHARES), "shares"),
+        Table(unit, *detailed(found, heads, others), "widths"),
     )
 
 
-def detailed(title: str, names: Sequence[str], found: Found, heads: Heads) -> Table:
-    """A row for each head and score."""
-    rows = []
+def detailed(
+    found: Found, heads: Heads, names: Sequence[str]
+) -> tuple[tuple[Column, ...], list[tuple[Any, ...]]]:
+    """A row for each head and score; without the columns of what was not read."""
+    rows: list[tuple[Any, ...]] = []
     for at in heads:
         for name in names:
             text = numbers(found.on_text(name), at)
             drawn = (None,) * 4 if found.random is None else numbers(found.best(name), at)
             rows.append((*at, name, *drawn, *(text[0], *text[2:])))
-    return Table(title, DETAILS, rows)
+    return (DETAILS, rows) if found.ids else without(ON_TEXT, DETAILS, rows)
 
 
 def numbers(score: Score, at: tuple[int, int]) -> tuple[float | int | None, ...]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gptscope.analysis.heads.verdict import WORDS
-from gptscope.commands.heads_asked import COPYING, FEW, Asked, Weights, has_word
+from gptscope.commands.heads_asked import COPYING, FEW, Asked, has_word
 from gptscope.view import Column, Facts, Part, Table
 
 if TYPE_CHECKING:
@@ -15,16 +15,18 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from gptscope.commands.heads_found import Weights
+
 COPIES = (
     Column("layer", "id"),
     Column("head", "id"),
-    Column("positive eigenvalues", "signed"),
+    Column("eigen", "signed"),
     Column("itself most", "probability"),
     Column("among 5", "probability"),
     Column("above mean", "probability"),
     Column("verdict"),
 )
-SPREAD = Column("standard deviation of the eigenvalues", "length")
+SPREAD = Column("standard deviation of eigen", "length")
 PAIRS = (
     Column("composition"),
     Column("writes"),
@@ -48,7 +50,7 @@ def copies(weights: Weights, heads: Sequence[tuple[int, int]]) -> list[Part]:
     title = f"Copying: how often a token raises itself ({found.n:,} of {found.n_vocab:,} tokens)"
     chance = zip(COPIES[3:], found.chance.values(), strict=False)
     level = (COPIES[2], 0.0), (SPREAD, weights.copying.spread), *chance
-    return [Table(title, COPIES, rows), Facts("What chance gives", level)]
+    return [Table(title, COPIES, rows, "copying"), Facts("What chance gives", level, "chance")]
 
 
 def pairs(weights: Weights, asked: Asked) -> Table | None:
@@ -61,7 +63,8 @@ def pairs(weights: Weights, asked: Asked) -> Table | None:
             one, two = f"{at[0]}.{at[1]}", f"{at[2]}.{at[3]}"
             score = float(scores[at])
             rows.append((way, one, two, score, made.level, score / made.level))
-    return Table("Composition, the strongest of each kind", PAIRS, rows) if rows else None
+    title = "Composition, the strongest of each kind"
+    return Table(title, PAIRS, rows, "composition") if rows else None
 
 
 def wanted(weights: Weights, asked: Asked) -> NDArray[np.bool_]:

@@ -11,13 +11,18 @@ from gptscope.analysis.heads.verdict import ERRORS, SHARE, TIMES
 from gptscope.model.blocks import outlines
 
 if TYPE_CHECKING:
-    from gptscope.commands.heads_asked import Draw, Found, Score, Weights
+    from gptscope.commands.heads_asked import Draw, Score
+    from gptscope.commands.heads_found import Found, Weights
     from gptscope.model.weights import Model
 
 VERDICT = (
     f"A verdict stands where the share is at least {SHARE:g}, at least {TIMES} times chance, and "
     f"at least {ERRORS} standard errors above it"
 )
+NO_TEXT = "There is no text: all is measured on random tokens and on the weights"
+TWICE = "No token of this text comes twice, so there is nothing to measure on it"
+ALONE = "This text is one token, which can look at itself alone: there is nothing to measure on it"
+NOTHING = "What heads see is too short: there is nothing to measure on"
 RULE = f"{VERDICT}; else the strongest head is shown without one."
 RULE_OF_COPIES = f"{VERDICT}; the share is that of tokens among {TOP}."
 MEANING = (
@@ -48,9 +53,19 @@ def random(draw: Draw, score: Score) -> str:
 
 
 def rows(found: Found) -> str:
-    """How many rows of the text the scores are means over."""
+    """How many rows of the text the scores are means over; nothing where none does."""
+    if not found.on_text("entropy").rows.any():
+        return ""
     each = [f"{name} {found.on_text(name).rows.max():,}" for name in SHARES]
     return f"Rows of this text that count: {', '.join(each)}."
+
+
+def nothing(found: Found, *names: str) -> str:
+    """Why these scores cannot be measured on the text."""
+    if len(found.ids) == 1:
+        return ALONE
+    of_repeats = {*names} <= {"duplicate", "induction"}
+    return TWICE if of_repeats and len({*found.ids}) == len(found.ids) else f"{NOTHING} this text"
 
 
 def more_named(counts: dict[str, int], shown: int) -> str:
@@ -60,9 +75,10 @@ def more_named(counts: dict[str, int], shown: int) -> str:
     return f"Shown are {', '.join(cut)}; --top {most} shows all." if cut else ""
 
 
-def copying(weights: Weights) -> list[str]:
-    """What the copying scores that were measured mean."""
-    return [text for text in (tokens(weights), eigenvalues(weights)) if text]
+def copying(weights: Weights, *, both: bool) -> list[str]:
+    """What the copying scores mean, the better one or both."""
+    made = tokens(weights)
+    return [text for text in (made, eigenvalues(weights) if both or not made else "") if text]
 
 
 def tokens(weights: Weights) -> str:
@@ -71,7 +87,7 @@ def tokens(weights: Weights) -> str:
     if found is None:
         return ""
     return (
-        f"Copying: of {found.n:,} random tokens, how many are among the {TOP} of all "
+        f"Copying (among {TOP}): of {found.n:,} random tokens, how many are among the {TOP} of all "
         f"{found.n_vocab:,} that they raise most if the head reads them, from their embedding "
         "through OV to the logits; ties do not count. Wang et al. 2022 take names in prompts, as "
         "they are after block 0; what block 0 does is left out here."
@@ -80,11 +96,10 @@ def tokens(weights: Weights) -> str:
 
 def eigenvalues(weights: Weights) -> str:
     """What the eigenvalues mean, and how far those of random heads go."""
-    name = "Copying" if weights.raised is None else "Positive eigenvalues"
     spread = weights.copying.spread
     chance = f" Random heads have 0 on the whole, with a standard deviation of {spread:.2g}."
     return (
-        f"{name}: sum of the eigenvalues of the map from all tokens to all logits over the sum of "
+        "Eigen: sum of the eigenvalues of the map from all tokens to all logits over the sum of "
         "their sizes (Elhage et al. 2021): 1 if every one is positive, -1 if negative, 0 of a head "
         f"that writes nothing.{chance if math.isfinite(spread) else ''} It earns no verdict."
     )

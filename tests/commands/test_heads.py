@@ -241,15 +241,16 @@ def test_the_farthest_above_chance_are_shown_in_the_order_of_the_model(drawn):
         assert grid["rows"] == [*(f"{layer}.{head}" for layer, head in order), "chance"]
 
 
-def many(named):
-    """A model of 5 layers x 8 heads, all of them sinks but those of some scores."""
-    model = micro_model(sizes(n_layers=5, n_heads=8, d_head=1))
+def many(named, n_layers=5, n_heads=8):
+    """Heads that are all sinks, most of all those in layer 1, and some are strong in a score."""
+    model = micro_model(sizes(n_layers=n_layers, n_heads=n_heads, d_head=1))
     empty = unread(model)
     mean = np.full(empty.values.shape, 0.1)
     mean[SCORES.index("first")] = 0.9
-    for name, heads in named.items():
+    mean[SCORES.index("first"), 1] = 0.95
+    for (name, value), heads in named.items():
         for rank, at in enumerate(heads):
-            mean[SCORES.index(name)][at] = 0.8 - rank / 100
+            mean[SCORES.index(name)][at] = value - rank / 1000
     even, rows = np.full(empty.even.shape, 0.05), np.full(empty.rows.shape, 9)
     random = Repeated(mean, np.full(mean.shape, 0.001), even, rows, 5)
     weights = by_weights(model, composed=False, raising=())
@@ -258,7 +259,7 @@ def many(named):
 
 def test_of_many_heads_those_with_a_verdict_are_shown_and_not_the_sinks():
     induced = [(4, h) for h in range(3)]
-    found = many({"previous": [(0, h) for h in range(8)], "induction": induced})
+    found = many({("previous", 0.8): [(0, h) for h in range(8)], ("induction", 0.45): induced})
     heads, said = in_order(found, Asked(top=5))
     assert heads == [(0, 0), (0, 1), (0, 2), (4, 0), (4, 1)]
     heads, said = in_order(found, Asked())
@@ -277,9 +278,12 @@ def test_of_many_heads_the_shares_on_the_text_are_left_out():
     shown = {part.name for part in lists(found, Asked(), How()) if isinstance(part, Grid)}
     assert shown == {"random_tokens"}
     read = replace(found, text=replace(found.text, rows=found.random.rows))
+    wide = many({}, n_layers=2, n_heads=30)
+    wide = replace(wide, text=replace(wide.text, rows=wide.random.rows))
     for one, asked_for, names in (
         (read, Asked(), {"random_tokens"}),
         (read, Asked(layer=2), {"random_tokens", "this_text"}),
+        (wide, Asked(layer=1), {"random_tokens", "this_text"}),
         (replace(read, random=None, draw=None), Asked(), {"this_text"}),
     ):
         made = lists(one, asked_for, How())
@@ -321,6 +325,15 @@ def test_weights_alone_need_no_text(llama):
         for row in shown:
             writes, reads = (tuple(map(int, row[end].split("."))) for end in ("writes", "reads"))
             assert_allclose(found[writes + reads], row["score"], rtol=1e-5)
+
+
+def test_weights_alone_are_sorted_by_either_score(llama):
+    for score, name, values in (
+        ("eigen", "eigen", copying(llama).eigenvalues),
+        ("copying", "among 5", raised(llama).top),
+    ):
+        shown = parts("heads", *LLAMA, "--weights-only", "--sort", score, "--top", "3")[1]
+        assert_allclose(column(shown, name), np.sort(values.ravel())[:-4:-1], rtol=1e-5)
 
 
 def test_eigenvalues_earn_no_verdict(answer, llama):

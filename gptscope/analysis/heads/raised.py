@@ -22,7 +22,7 @@ from gptscope.engine.products import pieces
 from gptscope.model.weights import rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from gptscope.model.weights import Model
 
@@ -38,7 +38,10 @@ LOGITS = 1 << 22  # numbers in a piece of the logits
 
 @dataclass(frozen=True, eq=False)
 class Raised:
-    """How often every head raises what it reads; NaN where a weight is no number."""
+    """How often every head raises what it reads.
+
+    NaN where a weight is no number, and in layers that were not asked for.
+    """
 
     most: Array  # [L, H]: the share of tokens that it raises more than any other token
     top: Array  # [L, H]: or that are among the TOP that it raises most
@@ -58,36 +61,42 @@ class Raised:
         return found
 
 
-def raised(model: Model, tick: Callable[[int], None] = lambda _: None, seed: int = 0) -> Raised:
+def raised(
+    model: Model,
+    tick: Callable[[int], None] = lambda _: None,
+    seed: int = 0,
+    layers: Sequence[int] | None = None,
+) -> Raised:
     """How often every head raises the token that it reads, by its weights alone.
 
     Of SAMPLE random tokens, seeded, each is rated among all V of the vocabulary by the logits
     x V O W_U. A token that is level with another counts as below it. Gains of the norms before the
     head and at the end are in it, and what LayerNorm takes off; their scales, which change no
-    order, and shifts, biases, positions and all other parts of the model are left out.
+    order, and shifts, biases, positions and all other parts of the model are left out. `layers`:
+    those that are measured, all if not given.
     """
+    asked = range(len(model.blocks)) if layers is None else layers
     ids = sample(model, SAMPLE, np.random.default_rng(seed))
     read, own = embedded(model, ids), rows(model.output_table, ids, model.dtype)
     mean = mean_row(model)
-    found = []
-    for layers in groups(model):
-        y = np.concatenate([lists(model, layer, read) for layer in layers])
-        found.append(shares(model, y, ids, own, mean, tick))
-    shape = (len(model.blocks), model.spec.n_heads)
-    most, top, above_mean = (part.reshape(shape) for part in np.concatenate(found, axis=1))
+    found = np.full((3, len(model.blocks), model.spec.n_heads), np.nan)
+    for group in groups(model, asked):
+        y = np.concatenate([lists(model, layer, read) for layer in group])
+        made = shares(model, y, ids, own, mean, tick)
+        found[:, list(group)] = made.reshape(3, len(group), -1)
+    most, top, above_mean = found
     return Raised(most, top, above_mean, len(ids), model.spec.n_vocab)
 
 
-def steps(model: Model) -> int:
+def steps(model: Model, layers: Sequence[int]) -> int:
     """How many times `raised` tells that it goes on."""
-    return len(list(groups(model))) * len(list(pieces(model.spec.n_vocab, AT_ONCE)))
+    return len(list(groups(model, layers))) * len(list(pieces(model.spec.n_vocab, AT_ONCE)))
 
 
-def groups(model: Model) -> Iterator[range]:
+def groups(model: Model, layers: Sequence[int]) -> Iterator[Sequence[int]]:
     """Layers that are taken together, so that the vocabulary is read less often."""
-    s, n = model.spec, len(model.blocks)
-    at_once = max(1, LISTS // (s.n_heads * SAMPLE * model.output_table.shape[1]))
-    return (range(first, min(n, first + at_once)) for first in range(0, n, at_once))
+    at_once = max(1, LISTS // (model.spec.n_heads * SAMPLE * model.output_table.shape[1]))
+    return (layers[first : first + at_once] for first in range(0, len(layers), at_once))
 
 
 def sample(model: Model, n: int, rng: np.random.Generator) -> Ids:

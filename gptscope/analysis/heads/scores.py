@@ -56,6 +56,15 @@ def scores(model: Model, trace: Trace) -> Scores:
     return Scores(values, even, rows)
 
 
+def unread(model: Model) -> Scores:
+    """The scores where nothing was read: no row counts."""
+    s = model.spec
+    shape = len(SCORES), s.n_layers
+    return Scores(
+        np.full((*shape, s.n_heads), np.nan), np.full(shape, np.nan), np.zeros(shape, np.int64)
+    )
+
+
 def of_layer(weights: Array, patterns: Mask, seen: Mask) -> tuple[Array, Array, Counts]:
     """The scores of a layer's heads: [H, T, T], [K, T, T], [T, T] -> [K, H], [K], [K]."""
     flat = seen / seen.sum(-1, keepdims=True)  # what an even head has
