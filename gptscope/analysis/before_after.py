@@ -1,7 +1,8 @@
 """A pass before and after edits: how far the stream is moved, where first, and every prediction.
 
 Both passes keep the same values, so that both are computed in the same way: where an edit changes
-no bit, the difference is exactly 0. Computed in float64.
+no bit, the difference is exactly 0. Computed in float64, few rows at once. What is NaN in both
+passes is unknown: it is not said to differ, nor to be the same.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from gptscope.analysis.lens import distribution, divergence
 from gptscope.engine.hook_points import BY_KEY
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from gptscope.engine.edits import Edits
     from gptscope.engine.trace import Trace
@@ -27,6 +28,7 @@ Array = NDArray[np.floating[Any]]
 Mask = NDArray[np.bool_]
 
 FLOAT64 = np.dtype(np.float64)
+AT_ONCE = 1 << 21  # numbers that are compared at once
 NORMS = tuple(f"layers.*.{norm}.out" for norm in ("ln1", "ln2", "ln1_post", "ln2_post"))
 KEEP = ("embeddings", "attn_out", "resid_after_attn", "mlp_out", "output", *NORMS, "logits")
 
@@ -37,11 +39,13 @@ class Moved:
 
     rows: tuple[str, ...]  # states of the stream and what is added to it, in the order of the pass
     states: Mask  # [R]: which of them are the stream itself
-    distance: Array  # [R, T]: |after - before|
+    distance: Array  # [R, T]: |after - before|; NaN where a number is NaN in both
     relative: Array  # [R, T]: that over |before|; infinite where only |before| is 0
+    changed: Mask  # [R, T]: where any number differs
     first: str | None  # the first value in which a number differs; None where none does
     where: Mask  # [T]: the positions at which that one differs
     predictions: Mask  # [T]: the positions at which a logit differs
+    unknown: Mask  # [T]: the positions at which logits are NaN in both passes
     kl: Array  # [T], bits: KL(before || after) of the predictions after each token
 
 
@@ -59,18 +63,20 @@ def moved(before: Trace, after: Trace) -> Moved:
     """
     steps = states(before)
     rows = in_order(before, [*steps, *parts(before)])
-    x, y = ([trace[name].astype(FLOAT64) for name in rows] for trace in (before, after))
-    distance = np.stack([lengths(apart(a, b)) for a, b in zip(x, y, strict=True)])
+    distance = np.stack([distances(before[name], after[name]) for name in rows])
+    whole = np.stack([lengths(before[name].astype(FLOAT64)) for name in rows])
     first = first_changed(before, after)
     none = np.zeros(len(before.ids), np.bool_)
     return Moved(
         rows,
         np.array([name in steps for name in rows]),
         distance,
-        shares(distance, np.stack([lengths(a) for a in x])),
+        shares(distance, whole),
+        np.stack([rows_changed(before[name], after[name]) for name in rows]),
         first,
         none if first is None else rows_changed(before[first], after[first]),
         rows_changed(before["logits"], after["logits"]),
+        rows_unknown(before["logits"], after["logits"]),
         divergences(before, after, range(len(before.ids))),
     )
 
@@ -92,6 +98,12 @@ def in_order(trace: Trace, names: Sequence[str]) -> tuple[str, ...]:
     return tuple(sorted(set(names), key=order.__getitem__))
 
 
+def distances(before: Array, after: Array) -> Array:
+    """The length of the difference of each row [T, d] -> [T]; NaN where a number is so in both."""
+    found = lengths(apart(before.astype(FLOAT64), after.astype(FLOAT64)))
+    return np.where(rows_unknown(before, after), np.nan, found)
+
+
 def shares(distance: Array, whole: Array) -> Array:
     """One length over another; 0 where both are 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -106,8 +118,20 @@ def first_changed(before: Trace, after: Trace) -> str | None:
 
 def rows_changed(before: Array, after: Array) -> Mask:
     """For each token whether any of its numbers differs, in value or in being NaN: [T, ...]."""
-    found: Mask = (apart(before, after) != 0).reshape(len(before), -1).any(axis=1)
-    return found
+    return any_in_rows(before, after, lambda a, b: apart(a, b) != 0)
+
+
+def rows_unknown(before: Array, after: Array) -> Mask:
+    """For each token whether any of its numbers is NaN in both passes: [T, ...]."""
+    return any_in_rows(before, after, lambda a, b: np.isnan(a) & np.isnan(b))
+
+
+def any_in_rows(before: Array, after: Array, asks: Callable[[Array, Array], Mask]) -> Mask:
+    """For each token whether this is so of any of its numbers: [T, ...] -> [T], few at once."""
+    step = max(1, AT_ONCE // max(1, before[0].size))
+    parts = (slice(i, i + step) for i in range(0, len(before), step))
+    found = [asks(before[p], after[p]).reshape(len(before[p]), -1).any(axis=1) for p in parts]
+    return np.concatenate(found)
 
 
 def divergences(first: Trace, second: Trace, positions: Sequence[int]) -> Array:

@@ -33,7 +33,10 @@ BIT = math.log(2)  # nats
 
 @dataclass(frozen=True, eq=False)
 class Surprise:
-    """What a model made of each token that something stands before, in the order of the text."""
+    """What a model made of each token that something stands before, in the order of the text.
+
+    Where logits are not numbers, nats and entropy are NaN, the rank is 0 and the best id -1.
+    """
 
     at: NDArray[np.int64]  # position
     nats: NDArray[np.float64]  # -ln p of the token, given those before it
@@ -50,6 +53,11 @@ class Surprise:
     def bits(self) -> NDArray[np.float64]:
         """-log2 p of each token."""
         return self.nats / BIT
+
+    @property
+    def n_wrong(self) -> int:
+        """How many tokens are rated by logits that are not numbers."""
+        return int((self.rank == 0).sum())
 
     @property
     def total(self) -> float:
@@ -212,7 +220,9 @@ def of_rows(logits: Array, came: NDArray[np.int64], at: int = 0) -> Surprise:
         entropy = np.log(total) - (p * z).sum(axis=1) / total
         top, mine = (logits[rows, i].astype(np.float64) for i in (best, came))
         nats = np.log(total) + (top - mine)
-    return Surprise(at + np.arange(n), nats, ahead + 1, best, np.log(total), entropy)
+    wrong = np.isnan(total)
+    rank, guess = np.where(wrong, 0, ahead + 1), np.where(wrong, -1, best)
+    return Surprise(at + np.arange(n), nats, rank, guess, np.log(total), entropy)
 
 
 def nothing() -> Surprise:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gptscope.commands.answers import answer_id
-from gptscope.commands.compare_layers import Asked
+from gptscope.commands.answers import answer_id, likeliest
+from gptscope.commands.compare_layers import Asked, place
 from gptscope.commands.compare_parts import parts
 from gptscope.commands.options import Against, Answer, At, Pass, Target, with_options
 from gptscope.commands.output import chosen_format, show
@@ -30,7 +30,7 @@ def command(
     against: Against = None,
     at: At = -1,
     top: Annotated[
-        int, typer.Option("--top", min=1, help="How many next tokens of either pass to show.")
+        int, typer.Option("--top", min=1, help="How many likeliest next tokens of either pass.")
     ] = 5,
 ) -> None:
     """A pass before and after edits, side by side.
@@ -51,13 +51,14 @@ def command(
         )
     run = start(source)
     position = check_index("token", at, len(run.ids))
-    options = {"--answer": answer, "--against": against}
-    given = {name: text for name, text in options.items() if text is not None}
-    if list(given) == ["--against"]:
-        raise UsageError("--against needs an --answer that it is compared with")
-    answers = tuple(answer_id(run.model, text, name) for name, text in given.items())
+    named = (
+        None if answer is None else answer_id(run.model, answer),
+        None if against is None else answer_id(run.model, against, "--against"),
+    )
+    traces = both(run)
+    answers = answers_of(run, traces[0], position, named)
     asked = Asked(position, answers, top, every=chosen_format(target) in DATA)
-    show(View("compare", parts(run, both(run), asked), **run.about), target)
+    show(View("compare", parts(run, traces, asked), **run.about), target)
 
 
 def both(run: Run) -> tuple[Trace, Trace]:
@@ -66,3 +67,22 @@ def both(run: Run) -> tuple[Trace, Trace]:
 
     keep = () if run.edits is None else watched(run.edits)
     return replace(run, edits=None).trace(*keep), run.trace(*keep)
+
+
+def answers_of(
+    run: Run, before: Trace, position: int, named: tuple[int | None, int | None]
+) -> tuple[int, ...]:
+    """The ids that are asked about: the answer, without which the likeliest, and the other.
+
+    Raises:
+        GptscopeError: the logits before the edits are no numbers.
+        UsageError: both are the same token.
+    """
+    first, second = named
+    if first is None and second is None:
+        return ()
+    best = likeliest(before.logits[position], f"after token {place(run, position)}")
+    first = best if first is None else first
+    if first == second:
+        raise UsageError(f"the answer and --against are the same token, {first}")
+    return (first,) if second is None else (first, second)

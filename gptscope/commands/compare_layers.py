@@ -11,11 +11,14 @@ from gptscope.model.files import counted
 from gptscope.view import Column, Grid, Note, Part, Table
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gptscope.analysis.before_after import Moved
     from gptscope.engine.trace import Trace
 
     Traces = tuple[Trace, Trace]
 
+KL = "KL(before || after)"
 WIDE = 16  # tokens in a grid, where not all are wanted
 LAYERS = (
     Column("value"),
@@ -46,38 +49,55 @@ class Asked:
 
 def layers(run: Run, made: Moved, asked: Asked) -> list[Part]:
     """Every part and state of the stream from the first that is moved on: here, and where most."""
-    counts = (made.distance != 0).sum(axis=1).tolist()  # NaN is moved as well
+    import numpy as np
+
+    counts = made.changed.sum(axis=1).tolist()
     start = next((i for i, n in enumerate(counts) if n), None)
     if start is None:
         return []
     rows = []
     for i, name in list(enumerate(made.rows))[start:]:
-        far = int(made.relative[i].argmax())
+        far = int(np.nan_to_num(made.relative[i], nan=-1, posinf=np.inf).argmax())
         here = made.distance[i, asked.position], made.relative[i, asked.position]
         at = place(run, far) if counts[i] else None
-        rows.append((name, *here, made.relative[i, far], at, counts[i]))
-    since = f", from {made.rows[start]} on" if start else ""
+        unknown = not counts[i] and np.isnan(made.distance[i]).any()
+        rows.append((name, *here, made.relative[i, far], at, None if unknown else counts[i]))
+    since = from_there_on(made.rows, start)
     title = f"How far values are moved at token {place(run, asked.position)}, and at most{since}"
     words = "distance: the length of (after - before); relative: that over the length before."
-    return [Table(title, LAYERS, rows), Note(words)]
+    return [Table(title, LAYERS, rows, name="values"), Note(words)]
 
 
-def grid(run: Run, made: Moved, asked: Asked) -> Grid:
-    """The stream after each step x tokens: how far it is moved, as a part of its length."""
-    at = shown(made, asked)
+def grid(run: Run, made: Moved, asked: Asked) -> list[Part]:
+    """The stream after each step x tokens: how far it is moved, as a part of its length.
+
+    It begins where the stream is moved first; nothing where it never is.
+    """
+    steps = made.states.nonzero()[0].tolist()
+    start = next((n for n, i in enumerate(steps) if made.changed[i].any()), None)
+    if start is None:
+        return []
+    at, rows = shown(made, asked), [made.rows[i] for i in steps]
     whole = len(at) == len(run.ids)
-    title = "How far the stream is moved, in parts of its length"
+    title = f"How far the stream is moved, in parts of its length{from_there_on(rows, start)}"
     if not whole:
         title += f"; {len(at)} of {len(run.ids)} tokens, {which(made, at)}"
-    return Grid(
+    moved = Grid(
         title,
-        tuple(name for name, state in zip(made.rows, made.states, strict=True) if state),
+        tuple(rows[start:]),
         tuple(run.labels[i] for i in at),
-        made.relative[made.states][:, at],
+        made.relative[steps[start:]][:, at],
         "length",
         row_kind="text",
         column_positions=None if whole else tuple(at),
+        name="stream",
     )
+    return [moved]
+
+
+def from_there_on(rows: Sequence[str], start: int) -> str:
+    """Where what is shown begins, if not with the first."""
+    return f", from {rows[start]} on" if start else ""
 
 
 def shown(made: Moved, asked: Asked) -> list[int]:
@@ -90,7 +110,9 @@ def shown(made: Moved, asked: Asked) -> list[int]:
 
 def reached(made: Moved) -> set[int]:
     """The positions where the stream is moved at all."""
-    return set((made.distance[made.states] != 0).any(axis=0).nonzero()[0].tolist())  # NaN is
+    import numpy as np
+
+    return set(np.flatnonzero(np.any(made.changed[made.states], axis=0)).tolist())
 
 
 def which(made: Moved, at: list[int]) -> str:
@@ -120,7 +142,7 @@ def shifted(run: Run, traces: Traces, made: Moved, asked: Asked) -> list[Part]:
     left = len(every) - len(some)
     more = [Note(f"{counted(left, 'prediction')} more moved less: -f csv has all")] if left else []
     return [
-        Table("Predictions that moved: KL(before || after) after each token", MOVED, rows),
+        Table(f"Predictions that moved: {KL} after each token", MOVED, rows, name="predictions"),
         *more,
     ]
 

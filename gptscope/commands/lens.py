@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gptscope.commands.answers import answer_id
-from gptscope.commands.lens_look import Look, Show
-from gptscope.commands.lens_parts import grid, tables
-from gptscope.commands.lens_words import notes
+from gptscope.commands.lens_look import COLUMNS, Look, Show
+from gptscope.commands.lens_parts import asked, grid, tables
+from gptscope.commands.lens_words import left_out, many, notes
 from gptscope.commands.options import Answer, Pass, Target, with_options
 from gptscope.commands.output import chosen_format, show
 from gptscope.commands.session import Run, start
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from gptscope.engine.trace import Trace
     from gptscope.model.weights import Model
+    from gptscope.view import Part
 
 DATA = ("json", "csv", "npz")  # formats for programs
-COLUMNS = 16  # tokens that are shown unasked where there is an edge
 TOP = 3
 
 APART: Mapping[tuple[str, str], str] = {
@@ -47,12 +47,17 @@ def command(
     answer: Answer = None,
     at: Annotated[
         int | None,
-        typer.Option("--at", help="One position, as a table: from 0, -1 is the last."),
+        typer.Option(
+            "--at", "--token", "-t", help="One token, as a table: from 0, -1 is the last."
+        ),
     ] = None,
     top: Annotated[
         int | None,
         typer.Option(
-            "--top", min=1, help="How many tokens each row names with --at.", show_default=str(TOP)
+            "--top",
+            min=1,
+            help="How many likeliest tokens each row names with --at.",
+            show_default=str(TOP),
         ),
     ] = None,
     mid: Annotated[
@@ -88,8 +93,14 @@ def command(
     trace = run.trace(*values(run.model, mid=mid))
     look = looked(run, trace, positions, (rated, top or TOP))
     for_people = chosen_format(target) not in DATA
-    parts = [grid(look, what or Show.top)] if at is None else tables(look, for_people=for_people)
-    said = notes(look, what if at is None else Show.kl, whole=whole)
+    parts: list[Part] = [grid(look, what or Show.top)] if at is None else []
+    parts += tables(look, for_people=for_people) if at is not None else []
+    more = [] if whole else [left_out(look)]
+    if for_people:
+        more += many(look) if whole and last is None else []
+    else:
+        parts.append(asked(look))
+    said = notes(look, what if at is None else Show.kl, more)
     show(View("lens", (*parts, *said), **run.about), target)
 
 

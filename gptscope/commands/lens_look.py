@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from gptscope.analysis.lens import Lens
     from gptscope.commands.session import Run
 
+COLUMNS = 16  # tokens that are shown unasked where there is an edge
+
 
 class Show(StrEnum):
     """What stands in the cells of the grid."""
@@ -39,6 +41,13 @@ class Look:
     def named(self, token_id: int) -> str:
         """The text of a token, visible, for a sentence."""
         return token_glyphs(self.text(token_id))
+
+    def answer_at(self, column: int) -> int | None:
+        """The id that is rated there; None after the last token if nothing is likeliest there."""
+        end = self.lens.positions[column] == len(self.run.ids) - 1
+        if end and self.answer is None and not self.lens.rank[-1, column]:
+            return None
+        return self.lens.answers[column]
 
     def after(self, column: int) -> str:
         """After which token a column stands, in words."""

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from math import isnan
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gptscope.commands.lens_look import Look, Show
 from gptscope.view import Column, Grid, Kind, Table
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 KINDS: dict[Show, Kind] = {
     Show.top: "probability",
@@ -42,6 +39,7 @@ def grid(look: Look, what: Show) -> Grid:
         row_kind="text",
         column_positions=None if whole else lens.positions,
         tokens=words(look) if what == Show.top else None,
+        name="layers",
     )
 
 
@@ -55,10 +53,12 @@ def numbers(look: Look, what: Show) -> Any:  # noqa: ANN401
     import numpy as np
 
     lens = look.lens
+    rated_at = np.array([look.answer_at(i) is not None for i in range(len(lens.positions))])
+    ranked = (lens.rank > 0) & rated_at
     found = {
         Show.top: lens.top_probabilities[..., 0],
-        Show.prob: lens.probability,
-        Show.rank: lens.rank if lens.rank.all() else np.where(lens.rank > 0, lens.rank, np.nan),
+        Show.prob: np.where(rated_at, lens.probability, np.nan),
+        Show.rank: lens.rank if ranked.all() else np.where(ranked, lens.rank, np.nan),
         Show.entropy: lens.entropy,
         Show.kl: lens.kl,
     }
@@ -79,10 +79,22 @@ def tables(look: Look, *, for_people: bool) -> list[Table]:
     after = look.after(0)
     title = f"What each layer would have said {after}"
     named = likeliest_in_words(look, title) if for_people else likeliest(look, title)
-    return [
-        named,
-        ratings(look, f"How each layer rates {look.named(look.lens.answers[0])} {after}"),
-    ]
+    answer = look.answer_at(0)
+    what = "How sure each layer is" if answer is None else f"How each layer rates {named_as(look)}"
+    return [named, ratings(look, f"{what} {after}", rated=answer is not None)]
+
+
+def named_as(look: Look) -> str:
+    """The answer that is rated at the one position."""
+    return look.named(look.lens.answers[0])
+
+
+def asked(look: Look) -> Table:
+    """Which token is rated at each position where one is, as numbers for programs."""
+    columns = (Column("position", "id"), Column("answer", "id"), Column("token", "token"))
+    pairs = ((at, look.answer_at(i)) for i, at in enumerate(look.lens.positions))
+    rows = [(at, i, look.text(i)) for at, i in pairs if i is not None]
+    return Table("Rated after each token", columns, rows, name="asked")
 
 
 def likeliest_in_words(look: Look, title: str) -> Table:
@@ -93,7 +105,7 @@ def likeliest_in_words(look: Look, title: str) -> Table:
         none = ("not a number", *(None for _ in ids[1:]))
         rows.append((name, *(none if isnan(p[0]) else told)))
     ranks = (Column(f"rank {i}") for i in range(1, look.lens.top_ids.shape[2] + 1))
-    return Table(title, (ROW, *ranks), rows)
+    return Table(title, (ROW, *ranks), rows, name="likeliest")
 
 
 def likeliest(look: Look, title: str) -> Table:
@@ -111,7 +123,7 @@ def likeliest(look: Look, title: str) -> Table:
         for rank, (i, x) in enumerate(zip(ids, p, strict=True), 1)
         if not isnan(x)
     ]
-    return Table(title, columns, rows)
+    return Table(title, columns, rows, name="likeliest")
 
 
 def cells(look: Look) -> list[tuple[str, list[int], list[float]]]:
@@ -123,8 +135,8 @@ def cells(look: Look) -> list[tuple[str, list[int], list[float]]]:
     ]
 
 
-def ratings(look: Look, title: str) -> Table:
-    """Rank, probability and logit of the answer, entropy and divergence of each row."""
+def ratings(look: Look, title: str, *, rated: bool) -> Table:
+    """Rank, probability and logit of the answer if there is one, entropy and divergence."""
     lens = look.lens
     columns = (
         ROW,
@@ -134,9 +146,8 @@ def ratings(look: Look, title: str) -> Table:
         Column("entropy, bits", "length"),
         Column("KL, bits", "length"),
     )
-    fields: Sequence[Any] = (lens.probability, lens.logit, lens.entropy, lens.kl)
-    rows = [
-        (name, int(lens.rank[i, 0]) or None, *(field[i, 0] for field in fields))
-        for i, name in enumerate(lens.rows)
-    ]
-    return Table(title, columns, rows)
+    rows = []
+    for i, name in enumerate(lens.rows):
+        told = int(lens.rank[i, 0]) or None, lens.probability[i, 0], lens.logit[i, 0]
+        rows.append((name, *(told if rated else [None] * 3), lens.entropy[i, 0], lens.kl[i, 0]))
+    return Table(title, columns, rows, name="ratings")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gptscope.commands.lens_look import Look, Show
+from gptscope.commands.lens_look import COLUMNS, Look, Show
 from gptscope.view import Note
 
 if TYPE_CHECKING:
@@ -16,16 +16,15 @@ RATED = (Show.prob, Show.rank)
 KL = "KL(last row || row) is how far a row is from the end: 0 bits where both say the same"
 
 
-def notes(look: Look, what: Show | None, *, whole: bool) -> list[Note]:
-    """What is to be said of the last column that is shown, and of all."""
+def notes(look: Look, what: Show | None, more: Sequence[str]) -> list[Note]:
+    """What is to be said of the last column that is shown, and of all; `more` is of the columns."""
     said = [comes_up(look)]
-    if look.answer is None and what in RATED and look.lens.positions[-1] + 1 == len(look.run.ids):
+    end = look.lens.positions[-1] + 1 == len(look.run.ids)
+    if look.answer is None and what in RATED and end and look.answer_at(-1) is not None:
         said.append(last_rated(look))
     if what == Show.kl:
         said.append(KL)
-    if not whole:
-        said.append(left_out(look))
-    said += [*edited(look.run), meaning(look)]
+    said += [*more, *edited(look.run), meaning(look)]
     return [Note(text) for text in said]
 
 
@@ -35,7 +34,8 @@ def comes_up(look: Look) -> str:
     ranks = look.lens.rank[:, -1].tolist()
     if 0 in ranks:
         where = look.lens.rows[ranks.index(0)]
-        return f"{after[0].upper()}{after[1:]}, the logits of {where} are not numbers"
+        rated = "" if look.answer_at(-1) is not None else ", and no answer can be rated there"
+        return f"{after[0].upper()}{after[1:]}, the logits of {where} are not numbers{rated}"
     token = look.named(look.lens.answers[-1])
     return f"{after[0].upper()}{after[1:]}, {token} is {on_top(ranks, look.lens.rows)}"
 
@@ -66,7 +66,17 @@ def last_rated(look: Look) -> str:
 def left_out(look: Look) -> str:
     """Which tokens are shown, and how to see the others."""
     n, first = len(look.run.ids), look.lens.positions[0]
-    return f"These are the tokens {first} to {n - 1} of 0 to {n - 1}; --last {n} shows all"
+    return (
+        f"These are the tokens {first} to {n - 1} of 0 to {n - 1}; --last {n} shows all, --last 6 "
+        "fewer, --at one of them as a table"
+    )
+
+
+def many(look: Look) -> list[str]:
+    """How to see fewer tokens, where there are many."""
+    n = len(look.lens.positions)
+    few = f"--last {COLUMNS // 2} shows the last ones alone, --at one of them as a table"
+    return [f"These are {n} tokens: {few}"] if n > COLUMNS else []
 
 
 def edited(run: Run) -> list[str]:

@@ -10,7 +10,7 @@ import typer
 
 from gptscope.commands import completion
 from gptscope.commands.options import Pass, Target, with_options
-from gptscope.commands.output import show
+from gptscope.commands.output import chosen_format, show
 from gptscope.commands.places import places
 from gptscope.commands.session import Run, start, timed
 from gptscope.errors import UsageError
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from gptscope.model.weights import Model
 
 LONGEST = 20_000_000  # bytes of a text: its numbers take ten times as much memory
+DATA = ("json", "csv", "npz")  # formats for programs
 FEW = 24  # tokens that are all listed where nobody says how many
 TOP = 10
 
@@ -62,7 +63,9 @@ def command(
     ] = None,
     top: Annotated[
         int | None,
-        typer.Option("--top", min=1, help="How many of the worst to list.", show_default=f"{TOP}"),
+        typer.Option(
+            "--top", min=1, help="How many tokens to list: the worst.", show_default=f"{TOP}"
+        ),
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="List every token, in order.")] = False,
     part: Annotated[
@@ -103,14 +106,16 @@ def command(
 
     run = start(source, longest=LONGEST)
     shown = asked(run, top, part, every=every)
-    first = read(run, window, overlap)
+    first, for_people = read(run, window, overlap), chosen_format(target) not in DATA
     if against is None:
-        show(View("surprise", parts(first, shown), **run.about), target)
+        found = parts(first, shown, for_people=for_people)
+        show(View("surprise", found, **run.about), target)
         return
     from gptscope.commands.surprise_pair import pair_parts, second_run
 
     second = read(second_run(run, source, against), window, overlap)
-    show(View("surprise", pair_parts(first, second, shown), **run.about), target)
+    found = pair_parts(first, second, shown, for_people=for_people)
+    show(View("surprise", found, **run.about), target)
 
 
 def asked(run: Run, top: int | None, part: str | None, *, every: bool) -> Shown:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from gptscope.commands.notices import as_trained
 from gptscope.commands.progress import progress
-from gptscope.commands.session import Run, encoded, opened, token_text
-from gptscope.commands.surprise_view import LONGEST_PASSAGE, about, before, bytes_counted
+from gptscope.commands.session import Run, about_model, encoded, opened, token_text
+from gptscope.commands.surprise_view import LONGEST_PASSAGE, before, best_guess, bytes_counted
 from gptscope.errors import UsageError
-from gptscope.glyphs import token_glyphs, visible
-from gptscope.model.files import counted
-from gptscope.view import Column, Note, Part, Passage, Table
+from gptscope.glyphs import visible
+from gptscope.view import Column, Facts, Note, Part, Passage, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from gptscope.analysis.surprise_pair import Pair
     from gptscope.commands.options import Source
@@ -30,16 +30,6 @@ SUMS = (
     Column("nats per token", "length"),
     Column("perplexity", "length"),
 )
-PIECES = (
-    Column("position", "id"),
-    Column("just before", "token"),
-    Column("text", "token"),
-    Column("first", "length"),
-    Column("second", "length"),
-    Column("second minus first", "signed"),
-    Column("first's best guess", "token"),
-    Column("second's", "token"),
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +39,16 @@ class Two:
     sides: tuple[Read, Read]
     pair: Pair
     alike: bool  # whether both have the same tokens
+
+    @cached_property
+    def names(self) -> tuple[str, str]:
+        """The names of the models, told apart where both have one name."""
+        first, second = (visible(read.run.model.name) for read in self.sides)
+        if first != second:
+            return first, second
+        if self.sides[0].run.edits:
+            return f"{first} (edited)", second
+        return f"{first} (first)", f"{second} (second)"
 
     @property
     def by_token(self) -> bool:
@@ -64,13 +64,25 @@ class Two:
         n = int(self.pair.stops[0][i] - self.pair.starts[0][i])
         return "".join(labels[self.at(i) : self.at(i) + n])
 
-    def guess(self, i: int, side: int) -> str:
+    def guess(self, i: int, side: int) -> str | None:
         """What a model expected most in the place of a piece's first token."""
         import numpy as np
 
         read = self.sides[side]
-        rated = int(np.searchsorted(read.made.at, self.at(i, side)))
-        return token_text(read.run.model, int(read.made.best[rated]))
+        return best_guess(read, int(np.searchsorted(read.made.at, self.at(i, side))))
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """What is told of each piece, with the names of the models."""
+        first, second = self.names
+        return (
+            Column("position", "id"),
+            Column("just before", "token"),
+            Column("token" if self.by_token else "text", "token"),
+            *(Column(f"{name}, bits", "length") for name in (first, second)),
+            Column("bits more", "signed"),
+            *(Column(f"{name}, guess", "token") for name in (first, second)),
+        )
 
 
 def second_run(run: Run, source: Source, name: str) -> Run:
@@ -94,9 +106,16 @@ def second_run(run: Run, source: Source, name: str) -> Run:
     return replace(made, verbose=source.verbose)
 
 
-def pair_parts(first: Read, second: Read, shown: Shown) -> tuple[Part, ...]:
-    """The text by how much more surprised the second is, where they differ most, the sums."""
+def pair_parts(
+    first: Read, second: Read, shown: Shown, *, for_people: bool = True
+) -> tuple[Part, ...]:
+    """The sums, the text by how much more surprised the second is, where they differ most.
+
+    Programs are told what the second model is as well.
+    """
     import numpy as np
+
+    from gptscope.commands.surprise_pair_words import notes
 
     two, labels = pairing(first, second), first.run.labels
     at = two.pair.starts[0] + first.run.prepended
@@ -105,19 +124,44 @@ def pair_parts(first: Read, second: Read, shown: Shown) -> tuple[Part, ...]:
         there = there[(at >= shown.part[0]) & (at <= shown.part[-1])]
     few = there if shown.top is None else there[:LONGEST_PASSAGE]
     text = Passage(
-        "Bits that the second model needs more than the first",
+        "Bits that {1} needs more than {0}".format(*two.names),
         tuple(two.text(labels, i) for i in few.tolist()),
         two.pair.more[few].tolist(),
         "signed",
+        name="text",
     )
-    order, title = there, "Every token, in order" if two.by_token else "Every piece, in order"
-    if shown.top is not None:
-        far = np.argsort(-np.abs(two.pair.more[there]), kind="stable")[: shown.top]
-        order, title = there[far], "Where the two differ most, in bits"
-    table = Table(title, PIECES, [row(two, labels, i) for i in order.tolist()])
-    said = notes(two, (len(there), len(few), len(order)))
-    some = (text, table) if len(there) else ()
-    return (*some, sums(two), *(Note(one) for one in said))
+    table = differences(two, labels, there, shown.top)
+    said = notes(two, (len(there), len(few), len(table.rows)))
+    told = (sums(two),) if for_people else (sums(two), second_model(second))
+    some = (text, narrower(table, shown) if for_people else table) if len(there) else ()
+    return (*told, *some, *(Note(one) for one in said))
+
+
+def differences(two: Two, labels: Sequence[str], there: Any, top: int | None) -> Table:  # noqa: ANN401
+    """All of these pieces in order, or those where the two differ most."""
+    import numpy as np
+
+    order, title = there, f"Every {'token' if two.by_token else 'piece'}, in order"
+    if top is not None:
+        order = there[np.argsort(-np.abs(two.pair.more[there]), kind="stable")[:top]]
+        title = "Where the two differ most"
+    meaning = f"bits, and how many more {two.names[1]} needs"
+    every = [row(two, labels, i) for i in order.tolist()]
+    return Table(f"{title}: {meaning}", two.columns, every, name="differences")
+
+
+def narrower(table: Table, shown: Shown) -> Table:
+    """The same for a page: in order without what stands just before, else without the guesses."""
+    left = [0, *range(2, 8)] if shown.top is None else range(6)
+    columns = tuple(table.columns[i] for i in left)
+    return replace(table, columns=columns, rows=[[row[i] for i in left] for row in table.rows])
+
+
+def second_model(read: Read) -> Facts:
+    """The name and sizes of the second model, as every view tells those of the first."""
+    about = about_model(read.run.model)
+    pairs = ((Column(k, "count" if isinstance(v, int) else "text"), v) for k, v in about.items())
+    return Facts("The second model", tuple(pairs), name="second_model")
 
 
 def pairing(first: Read, second: Read) -> Two:
@@ -166,13 +210,13 @@ def sums(two: Two) -> Table:
 
     n_bytes = bytes_of_pair(two)
     rows = []
-    for side, (read, which) in enumerate(zip(two.sides, ("first", "second"), strict=True)):
+    for side, name in enumerate(two.names):
         n, bits = two.pair.n_tokens(side), two.pair.total(side)
         each = bits / n if n else None
         means = (None,) * 3 if each is None else (each, each * BIT, float(np.exp2(each)))
         by_byte = bits / n_bytes if n_bytes else None
-        rows.append((f"{which}: {visible(read.run.model.name)}", n, bits, by_byte, *means))
-    return Table("On the same text", SUMS, rows)
+        rows.append((name, n, bits, by_byte, *means))
+    return Table("Both models on the same text", SUMS, rows, name="sums")
 
 
 def bytes_of_pair(two: Two) -> int | None:
@@ -180,67 +224,3 @@ def bytes_of_pair(two: Two) -> int | None:
     if not two.alike:
         return two.pair.size if two.sides[0].run.text is not None else None
     return min((bytes_counted(read) or 0 for read in two.sides), default=0) or None
-
-
-def of_each(one: list[str], other: list[str]) -> Iterator[str]:
-    """What is true of both, then what is of one alone."""
-    yield from (words for words in one if words in other)
-    yield from (f"The first model: {words}" for words in one if words not in other)
-    yield from (f"The second model: {words}" for words in other if words not in one)
-
-
-def begun(run: Run) -> list[str]:
-    """What stands before the text, and after it."""
-    if run.prepended:
-        begin = token_glyphs("".join(run.labels[: run.prepended]))
-        said = [f"{begin} stands before the text and has no number."]
-    else:
-        hint = "" if run.model.bos_id is None else "; with --bos, the BOS token does"
-        said = [f"Nothing stands before the text, so that its first token has no number{hint}."]
-    if run.appended:
-        said.append(f"What the tokenizer puts after the text ({run.appended}) is not compared.")
-    return said
-
-
-def what_counts(two: Two) -> str:
-    """Which of the text's tokens are in the sums, of both."""
-    runs = [read.run for read in two.sides]
-    have = [len(run.ids) - run.prepended - run.appended for run in runs]
-    n = [two.pair.n_tokens(side) for side in (0, 1)]
-    if n == have:
-        return "The sums are of all tokens of the text, in both."
-    what = "tokens" if two.by_token else "pieces"
-    if n[0] == n[1] and have[0] == have[1]:
-        each = f"{n[0]:,} of {counted(have[0], 'token')}"
-    else:
-        each = " and ".join(
-            f"{k:,} of the {which}'s {counted(m, 'token')}"
-            for k, m, which in zip(n, have, ("first", "second"), strict=True)
-        )
-    return f"The sums of both are of the {what} that both have numbers for: {each}."
-
-
-def notes(two: Two, shown: tuple[int, int, int]) -> list[str]:
-    """What was compared, how each model read the text, and what is left out."""
-    pair, (n, in_text, in_table) = two.pair, shown
-    what = "tokens" if two.by_token else "pieces"
-    said = ["Both models have the same tokens."]
-    if not two.alike and two.by_token:
-        said = ["Both are fed the same ids, which are not the same tokens to both."]
-    elif not two.alike:
-        cut = f"{counted(len(pair), 'piece')} at whose ends both cut"
-        single = f"{pair.single:,} of them one token in both"
-        unit = "bits per byte are comparable, those per token are not"
-        said = [
-            f"The two cut the text into different tokens. Compared are {cut}, {single}; {unit}."
-        ]
-    if two.sides[0].run.edits:
-        said.append("The edits change the first model alone.")
-    said += of_each(*(begun(read.run) for read in two.sides))
-    said.append(what_counts(two))
-    said += of_each(*(about(read) for read in two.sides))
-    if in_text < n:
-        said.append(f"{n - in_text:,} {what} are left out of the text: --all shows all of it.")
-    if in_table < n:
-        said.append(f"{n - in_table:,} more in the table with --top {n}; in order with --all.")
-    return said

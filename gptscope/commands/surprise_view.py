@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gptscope.commands.session import Run, token_text
@@ -32,9 +33,10 @@ MEANING = (
     "Bits: -log2 of the token's probability. Entropy: the bits that the model expected to need, "
     "before it saw the token."
 )
+IN_COLOURS = "Where the text is in colours, --no-color puts each number under its token."
 
 
-def parts(read: Read, shown: Shown) -> tuple[Part, ...]:
+def parts(read: Read, shown: Shown, *, for_people: bool = True) -> tuple[Part, ...]:
     """The text, the tokens, the sums, and what is to be said of them."""
     tokens, left = passage_of(read.run, shown)
     values = dict(zip(read.made.at.tolist(), read.made.bits.tolist(), strict=True))
@@ -43,8 +45,11 @@ def parts(read: Read, shown: Shown) -> tuple[Part, ...]:
         f"Surprise of {'each token' if left is None else f'tokens {spoken(tokens)}'}, in bits",
         tuple(labels[i] for i in tokens),
         [values.get(i) for i in tokens],
+        name="text",
     )
     table, more = listed(read, shown, labels)
+    if for_people and shown.top is None:
+        table = [narrower(one) for one in table]
     said = (MEANING, beginning(read.run), *about(read), ending(read.run), left, more)
     return (text, *table, facts(read), *(Note(one) for one in said if one))
 
@@ -67,7 +72,7 @@ def spoken(tokens: Sequence[int]) -> str:
     return ends[0] if len(tokens) == 1 else " to ".join(ends)
 
 
-def listed(read: Read, shown: Shown, labels: Sequence[str]) -> tuple[list[Part], str | None]:
+def listed(read: Read, shown: Shown, labels: Sequence[str]) -> tuple[list[Table], str | None]:
     """The worst tokens, or every one in order; and what is left out."""
     import numpy as np
 
@@ -78,14 +83,21 @@ def listed(read: Read, shown: Shown, labels: Sequence[str]) -> tuple[list[Part],
     if not len(there):
         return [], None
     if shown.top is None:
-        return [Table("Every token, in order", COLUMNS, rows(read, there, labels))], None
+        every = rows(read, there, labels)
+        return [Table("Every token, in order", COLUMNS, every, name="tokens")], None
     worst = there[np.argsort(-made.nats[there], kind="stable")[: shown.top]]  # NaN comes last
     found = [(row[0], before(labels, row[0]), *row[1:]) for row in rows(read, worst, labels)]
     found = [row[:3] + row[4:8] for row in found]
     title = f"The {counted(len(worst), 'token')} that surprised it most"
     left = len(there) - len(worst)
-    more = f"{left:,} more in the table with --top {len(there)}; in order with --all."
-    return [Table(title, WORST, found)], more if left else None
+    more = f"{left:,} more in the table with --top {len(there)}; in order with --all. {IN_COLOURS}"
+    return [Table(title, WORST, found, name="worst")], more if left else None
+
+
+def narrower(table: Table) -> Table:
+    """Every token on a page: without the probability of the best guess."""
+    columns = (*table.columns[:6], table.columns[7])
+    return replace(table, columns=columns, rows=[(*row[:6], row[7]) for row in table.rows])
 
 
 def rows(read: Read, which: Any, labels: Sequence[str]) -> list[tuple[Any, ...]]:  # noqa: ANN401
@@ -94,15 +106,20 @@ def rows(read: Read, which: Any, labels: Sequence[str]) -> list[tuple[Any, ...]]
 
     from gptscope.analysis.surprise import BIT
 
-    made, model = read.made, read.run.model
-    found = []
+    made, found = read.made, []
     for i in which.tolist():
-        at, best = int(made.at[i]), int(made.best[i])
-        p, top = (float(np.exp(-nats[i])) for nats in (made.nats, made.best_nats))
+        at, rank, guess = int(made.at[i]), int(made.rank[i]) or None, best_guess(read, i)
+        shares = (float(np.exp(-nats[i])) for nats in (made.nats, made.best_nats))
+        p, top = shares if rank else (None, None)
         bits, entropy = float(made.nats[i] / BIT), float(made.entropy[i] / BIT)
-        guess = token_text(model, best)
-        found.append((at, labels[at], p, bits, int(made.rank[i]), guess, top, entropy))
+        found.append((at, labels[at], p, bits, rank, guess, top, entropy))
     return found
+
+
+def best_guess(read: Read, i: int) -> str | None:
+    """What was likeliest in the place of a rated token; None where logits are not numbers."""
+    best = int(read.made.best[i])
+    return token_text(read.run.model, best) if best >= 0 else None
 
 
 def before(labels: Sequence[str], at: int) -> str:
@@ -130,7 +147,7 @@ def facts(read: Read) -> Facts:
                 (Column("bytes of these tokens", "count"), n_bytes),
                 (Column("bits per byte", "length"), made.total / n_bytes),
             ]
-    return Facts("", tuple(pairs))
+    return Facts("", tuple(pairs), name="sums")
 
 
 def expected(read: Read) -> float:
@@ -155,7 +172,7 @@ def about(read: Read) -> list[str]:
     """How the numbers came about: the mask, what the length changes, the windows."""
     from gptscope.analysis.surprise import n_fed, turned_by_length
 
-    said, model = list[str](), read.run.model
+    said, model = not_numbers(read), read.run.model
     longest = max((n_fed(window, read.run.prepended) for window in read.plan), default=1)
     if not model.spec.causal:
         said.append(unmasked(read))
@@ -168,6 +185,20 @@ def about(read: Read) -> list[str]:
     if len(read.plan) > 1:
         said.append(in_windows(read))
     return said
+
+
+def not_numbers(read: Read) -> list[str]:
+    """What is missing where logits are not numbers."""
+    n = read.made.n_wrong
+    if not n:
+        return []
+    some = "every token" if n == len(read.made) else f"{n:,} of {counted(len(read.made), 'token')}"
+    return [
+        (
+            f"The logits before {some} are not numbers (NaN): there is no rank, no probability and "
+            "no best guess, and the sums are no numbers."
+        )
+    ]
 
 
 def unmasked(read: Read) -> str:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gptscope.commands import sweep_words as words
-from gptscope.commands.options import Against, Answer, At, Pass, Target, Top, with_options
-from gptscope.commands.output import show
+from gptscope.commands.options import Against, Answer, At, Pass, Target, with_options
+from gptscope.commands.output import chosen_format, show
 from gptscope.commands.sweep_asked import Asked, Direction, Metric, asked_of
 from gptscope.commands.sweep_cells import directions, patched, taken_away
 from gptscope.commands.sweep_paths import ends_of, told_by_the_other, told_instead
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gptscope.commands.sweep_map import Map
+
+
+DATA = ("json", "csv", "npz")  # formats for programs
 
 
 class What(StrEnum):
@@ -90,7 +93,9 @@ def command(
     freeze_mlp: Annotated[
         bool, typer.Option("--freeze-mlp", help="No path goes through feed-forward layers.")
     ] = False,
-    top: Top = 10,
+    top: Annotated[
+        int, typer.Option("--top", min=1, help="How many of the strongest to list.")
+    ] = 10,
 ) -> None:
     """The effect of every edit of a kind, as a heat map with numbers.
 
@@ -135,9 +140,12 @@ def command(
         said += words.of_patches(asked, way)
     elif sender is None:
         said += words.of_removal(asked, replacement)
+    else:
+        said += words.of_one_token(asked, replacement)
     said += [*words.answer_note(asked), *words.edited(asked)]
     shown = [part for one in maps for part in one.parts(top)]
-    parts = (*words.question(asked), *shown, *words.notes(said))
+    told = words.question(asked, data=chosen_format(target) in DATA)
+    parts = (*told, *shown, *words.notes(said))
     show(View("sweep", parts, **asked.run.about), target)
 
 

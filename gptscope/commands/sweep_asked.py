@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from gptscope.commands.answers import answer_id
-from gptscope.commands.session import Run, fed, start, token_text
+from gptscope.commands.answers import answer_id, likeliest
+from gptscope.commands.session import Run, token_text
+from gptscope.commands.sweep_texts import runs
 from gptscope.errors import UsageError, check_index
 from gptscope.glyphs import token_glyphs
 
@@ -24,8 +25,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.floating[Any]]
 
-IDS = "ids:"  # before token ids in place of a text
-SHOWN = 6  # tokens of a text that does not fit
+APART = "answer - against"
 
 
 class Metric(StrEnum):
@@ -77,11 +77,22 @@ class Asked:
 
     @property
     def what(self) -> str:
-        """The number in words: `logit of ·mom less that of ·dad`."""
+        """The number in words: `answer - against (logit of ·mom less that of ·dad)`."""
         if self.metric == Metric.kl:
             return f"KL from the {'unedited' if self.corrupt is None else 'clean'} pass, in bits"
         name = {"logit": "logit", "prob": "probability"}[self.metric]
-        return f"{name} of " + " less that of ".join(self.names)
+        words = f"{name} of " + " less that of ".join(self.names)
+        return f"{APART} ({words})" if self.apart else words
+
+    @property
+    def the_what(self) -> str:
+        """The same in a sentence."""
+        return self.what if self.apart else f"the {self.what}"
+
+    @property
+    def apart(self) -> bool:
+        """Whether it is a difference of two answers."""
+        return self.metric != Metric.kl and len(self.wanted) > 1
 
     @property
     def names(self) -> list[str]:
@@ -128,6 +139,7 @@ def asked_of(
     """Run the model on the text, or on the clean and the corrupt one, and read the answers.
 
     Raises:
+        GptscopeError: the logits of a run are no numbers.
         UsageError: the texts do not go together, or an answer is no token.
     """
     run, corrupt = runs(source, *texts)
@@ -135,9 +147,11 @@ def asked_of(
         raise UsageError("--metric kl compares all tokens: it takes no --answer and no --against")
     position = check_index("token", at, len(run.ids))
     every = [one.trace("logits").logits[position] for one in (run, corrupt) if one]
-    wanted = tokens_of(run.model, every, answers)
-    role = roles(answers, corrupt)
-    asked = Asked(run, corrupt, position, metric, wanted, role, tuple(every))
+    where = f"after token {position} {token_glyphs(run.labels[position])}"
+    names = [where] if corrupt is None else [f"{where} of the clean run", "of the corrupt run"]
+    best = [likeliest(row, name) for row, name in zip(every, names, strict=True)]
+    wanted = tokens_of(run.model, best, answers)
+    asked = Asked(run, corrupt, position, metric, wanted, roles(answers, corrupt), tuple(every))
     if corrupt is not None:
         check_ends(asked)
     return asked
@@ -152,7 +166,7 @@ def check_ends(asked: Asked) -> None:
     clean, corrupt = asked.ends
     if clean == corrupt:
         raise UsageError(
-            f"{asked.where}, the {asked.what} is {clean:.4g} in both runs: there is nothing to "
+            f"{asked.where}, {asked.the_what} is {clean:.4g} in both runs: there is nothing to "
             "restore",
             "give another --answer, --against or --at",
         )
@@ -160,79 +174,25 @@ def check_ends(asked: Asked) -> None:
 
 def roles(answers: tuple[str | None, str | None], corrupt: Run | None) -> tuple[str, str]:
     """What the answer and the other token are: given, or the likeliest of a run."""
-    likeliest = "likeliest" if corrupt is None else "likeliest, clean"
-    first = likeliest if answers[0] is None else "answer"
+    first = "likeliest" if corrupt is None else "likeliest, clean"
+    first = first if answers[0] is None else "answer"
     return first, "likeliest, corrupt" if answers == (None, None) else "against"
 
 
-def runs(source: Pass, clean: str | None, corrupt: str | None) -> tuple[Run, Run | None]:
-    """The model with its text, or with the clean text and with the corrupt one.
-
-    Raises:
-        UsageError: there are other texts as well, or they differ in length or not at all.
-    """
-    if clean is None and corrupt is None:
-        return start(source), None
-    if clean is None or corrupt is None:
-        raise UsageError("--clean and --corrupt go together: one is patched into the other")
-    if any(one is not None for one in (source.text, source.file, source.ids)):
-        raise UsageError("--clean and --corrupt are the texts: give no other beside them")
-    run = start(read_as(source, clean))
-    made = fed(run.model, read_as(source, corrupt), may_be_empty=False)
-    other = replace(made, edits=run.edits, verbose=run.verbose)
-    if run.ids == other.ids:
-        raise UsageError("--clean and --corrupt are the same tokens: nothing could be patched")
-    check_lengths(run, other)
-    return run, other
-
-
-def read_as(source: Pass, text: str) -> Pass:
-    """The source with this text, or with the token ids after `ids:`."""
-    if text.startswith(IDS):
-        return replace(source, ids=text.removeprefix(IDS))
-    return replace(source, text=text)
-
-
-def check_lengths(clean: Run, corrupt: Run) -> None:
-    """Whether both texts have as many tokens.
-
-    Raises:
-        UsageError: they do not; it shows the tokens from the first difference on.
-    """
-    if len(clean.ids) == len(corrupt.ids):
-        return
-    pairs = enumerate(zip(clean.ids, corrupt.ids, strict=False))
-    shorter = min(len(clean.ids), len(corrupt.ids))
-    part = next((i for i, (one, two) in pairs if one != two), shorter)
-    tails = " | ".join(some(run.labels[part:]) for run in (clean, corrupt))
-    raise UsageError(
-        f"--clean has {len(clean.ids)} tokens and --corrupt {len(corrupt.ids)}, and each must "
-        f"stand against one of the other; from token {part} on they are {tails}",
-        "choose words of as many tokens: gptscope tokens TEXT shows them",
-    )
-
-
-def some(labels: Sequence[str]) -> str:
-    """The first of these tokens."""
-    words = [token_glyphs(one) for one in labels[:SHOWN]] + ["..."] * (len(labels) > SHOWN)
-    return " ".join(words) or "none"
-
-
 def tokens_of(
-    model: Model, logits: Sequence[Array], answers: tuple[str | None, str | None]
+    model: Model, best: Sequence[int], answers: tuple[str | None, str | None]
 ) -> dict[int, float]:
     """How often each token counts: 1 for the answer, -1 for the other.
 
-    Without an answer it is the likeliest of the run; with two runs and neither token given, the
-    other is the likeliest of the corrupt run, if it is another.
+    `best` is the likeliest of each run. Without an answer it is that of the run; with two runs and
+    neither token given, the other is the likeliest of the corrupt run, if it is another.
 
     Raises:
         UsageError: one is no token of this model, or both are the same.
     """
-    likeliest = [int(row.argmax()) for row in logits]
-    first = likeliest[0] if answers[0] is None else answer_id(model, answers[0])
+    first = best[0] if answers[0] is None else answer_id(model, answers[0])
     if answers == (None, None):
-        return {first: 1.0} | {i: -1.0 for i in likeliest[1:] if i != first}
+        return {first: 1.0} | {i: -1.0 for i in best[1:] if i != first}
     if answers[1] is None:
         return {first: 1.0}
     second = answer_id(model, answers[1], "--against")

@@ -30,7 +30,7 @@ def taken_away(asked: Asked, what: str, replacement: str) -> Map:
     run = over(asked.run.ids)
     made = ablations(run, [site for row in where for site in row], replacement)
     before, *after = asked.measured([run, *made]).tolist()
-    title = f"Change of the {asked.what}, with {kind.meaning} {DONE[replacement]}"
+    title = f"Change of {asked.the_what}, with {kind.meaning} {DONE[replacement]}"
     if asked.metric == Metric.kl:
         title = f"{asked.what}, with {kind.meaning} {DONE[replacement]}"
     return drawn(asked, where, title, [x - before for x in after], asked.run)
@@ -113,7 +113,8 @@ def drawn(
 def looks_of(asked: Asked, direction: Direction | None) -> Looks:
     """How the numbers are shown: changes, distances or scores."""
     if direction is not None:
-        return Looks("score", "signed", float(direction == Direction.noise))
+        unchanged = float(direction == Direction.noise)
+        return Looks("score", "signed", unchanged, direction.value)
     return Looks("KL", "length") if asked.metric == Metric.kl else Looks("change")
 
 

@@ -23,6 +23,12 @@ class Looks:
     called: str
     kind: Kind = "signed"
     unchanged: float = 0.0  # the number of a pass without the change
+    name: str = ""  # of a direction, where there may be two
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """What programs call the picture, and the strongest of it."""
+        return (self.name, f"{self.name}_strongest") if self.name else ("effects", "strongest")
 
     @property
     def in_table(self) -> Kind:
@@ -55,6 +61,7 @@ class Map:
             column_kind="text" if self.tokens is None else "token",
             hidden=self.hidden,
             column_positions=self.tokens,
+            name=self.looks.names[0],
         )
 
     def table(self, top: int) -> Table:
@@ -71,8 +78,9 @@ class Map:
         number = Column(self.looks.called, self.looks.in_table)
         if self.tokens is None:
             rows = [(name, value) for name, _, value in shown]
-            return Table(title, (Column("changed"), number), rows)
-        return Table(title, (Column("changed"), Column("token", "token"), number), shown)
+            return Table(title, (Column("changed"), number), rows, name=self.looks.names[1])
+        columns = (Column("changed"), Column("token", "token"), number)
+        return Table(title, columns, shown, name=self.looks.names[1])
 
     def parts(self, top: int) -> list[Part]:
         """The picture and the table; of a single column the table alone, in the order of layers."""
@@ -80,9 +88,8 @@ class Map:
             return [self.grid(), self.table(top)]
         number = Column(self.looks.called, self.looks.in_table)
         rows = [(names[0], row[0]) for names, row in zip(self.names, self.cells(), strict=True)]
-        return [
-            Table(self.title, (Column("changed"), number), [r for r in rows if r[1] is not None])
-        ]
+        told, columns = [row for row in rows if row[1] is not None], (Column("changed"), number)
+        return [Table(self.title, columns, told, name=self.looks.names[0])]
 
     def cells(self) -> list[list[Any]]:
         """The values row by row; None where there is none."""

@@ -56,8 +56,8 @@ def told_instead(asked: Asked, ends: Ends, replacement: str, *, freeze_mlp: bool
     paths = Paths(spec, run, REPLACEMENTS[replacement], (), freeze_mlp)
     pairs = [(s, r) for s in ends[0] for r in ends[1] if paths.leads(s, r)]
     before, *after = asked.measured([run, *paths.lanes(pairs)]).tolist()
-    changed = "" if asked.metric == Metric.kl else "Change of the "
-    title = f"{changed}{asked.what}, with {named(ends)} {DONE[replacement]}"
+    told = asked.what if asked.metric == Metric.kl else f"Change of {asked.the_what}"
+    title = f"{told}, with {named(ends)} {DONE[replacement]}"
     return drawn(asked, ends, pairs, [x - before for x in after], title)
 
 

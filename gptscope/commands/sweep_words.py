@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gptscope.commands.session import token_text
-from gptscope.commands.sweep_asked import Asked, Direction, Metric
+from gptscope.commands.sweep_asked import APART, Asked, Direction, Metric
+from gptscope.model.files import counted
 from gptscope.view import Column, Facts, Note, Table
 
 if TYPE_CHECKING:
@@ -38,24 +39,33 @@ ALONE = "With one token, the mean over tokens is the value itself: --with zero t
 LATER = "Unlike in attribute, everything after the change is computed anew."
 
 
-def question(asked: Asked) -> list[Part]:
-    """The tokens that are asked about, in each run."""
+def question(asked: Asked, *, data: bool = False) -> list[Part]:
+    """The tokens that are asked about, in each run.
+
+    For programs with the position as well, which people read in the title.
+    """
     from gptscope.engine.sampling import rank
 
     rows: list[tuple[Any, ...]] = []
     for run, logits in zip(("clean", "corrupt"), asked.logits, strict=False):
         shares = probabilities(logits)
         for role, i in zip(asked.roles, asked.wanted, strict=False):
-            numbers = float(logits[i]), float(shares[i]), rank(logits, i)
-            rows.append((run, role, token_text(asked.model, i), i, *numbers))
-    columns = (
+            told = float(logits[i]), float(shares[i]), rank(logits, i)
+            rows.append((run, role, token_text(asked.model, i), i, *told))
+    if asked.apart and asked.corrupt is None and asked.metric == Metric.logit:
+        rows.append(("clean", APART, None, None, *asked.ends, None, None))
+    columns: tuple[Column, ...] = (
         *(Column("run"), Column("asked"), Column("token", "token"), Column("id", "id")),
         *(Column("logit", "signed"), Column("probability", "probability"), Column("rank", "id")),
     )
     title = asked.where[0].upper() + asked.where[1:]
     if asked.corrupt is None:
-        return [Table(title, columns[1:], [row[1:] for row in rows])]
-    return [Table(title, columns, rows), between(asked), differences(asked)]
+        columns, rows = columns[1:], [row[1:] for row in rows]
+    if data:
+        columns = (Column("position", "id"), *columns)
+        rows = [(asked.position, *row) for row in rows]
+    table = Table(title, columns, rows, name="asked")
+    return [table] if asked.corrupt is None else [table, between(asked), differences(asked)]
 
 
 def between(asked: Asked) -> Facts:
@@ -63,7 +73,7 @@ def between(asked: Asked) -> Facts:
     clean, corrupt = asked.ends
     numbers = {"clean": clean, "corrupt": corrupt, "clean - corrupt": clean - corrupt}
     pairs = tuple((Column(name, "signed"), value) for name, value in numbers.items())
-    return Facts(asked.what[0].upper() + asked.what[1:], pairs)
+    return Facts(asked.what[0].upper() + asked.what[1:], pairs, name="runs")
 
 
 def probabilities(logits: Any) -> Any:  # noqa: ANN401
@@ -84,7 +94,7 @@ def differences(asked: Asked) -> Table:
     ]
     columns = (Column("position", "id"), Column("clean", "token"), Column("corrupt", "token"))
     n = len(asked.run.ids)
-    return Table(f"The texts differ in {len(rows)} of {n} tokens", columns, rows)
+    return Table(f"The texts differ in {len(rows)} of {n} tokens", columns, rows, name="texts")
 
 
 def of_removal(asked: Asked, replacement: str) -> list[str]:
@@ -92,7 +102,12 @@ def of_removal(asked: Asked, replacement: str) -> list[str]:
     if replacement == "zero":
         return [ZERO, LATER]
     n = len(asked.run.ids)
-    return [MEAN.format(n=n), LATER] if n > 1 else [ALONE]
+    return of_one_token(asked, replacement) or [MEAN.format(n=n), LATER]
+
+
+def of_one_token(asked: Asked, replacement: str) -> list[str]:
+    """Why nothing changes where there is one token."""
+    return [ALONE] if replacement == "mean" and len(asked.run.ids) == 1 else []
 
 
 def of_patches(asked: Asked, directions: Sequence[Direction]) -> list[str]:
@@ -140,7 +155,11 @@ def given_instead(asked: Asked, replacement: str, directions: Sequence[Direction
     """What a sender gives, in words."""
     if asked.corrupt is None:
         n = len(asked.run.ids)
-        return "0" if replacement == "zero" else f"its mean over the {n} tokens of this text"
+        return (
+            "0"
+            if replacement == "zero"
+            else f"its mean over the {counted(n, 'token')} of this text"
+        )
     other = ["clean" if one == Direction.denoise else "corrupt" for one in directions]
     return f"what it gives in the {' or '.join(other)} run"
 

@@ -100,16 +100,18 @@ def test_answers_and_their_difference(tiny, trace, edited):
     assert found == pytest.approx({"before": before, "after": after, "change": after - before})
 
 
-def test_what_was_asked_is_told_as_numbers():
+def test_what_was_asked_is_told_as_numbers(trace, tiny):
     edit = ["compare", SENTENCE, "--edit", EDIT]
     plain, of_one, of_two = (
-        facts(named(parts(*edit, *more), "asked"))
+        [[*row.values()] for row in named(parts(*edit, *more), "asked")["rows"]]
         for more in ([], ["-a", "<id 5>"], ["-a", "<id 5>", "--against", "<id 7>", "--at", "2"])
     )
-    assert plain == {"position": 5, "answer": None, "against": None}
-    assert of_one == {"position": 5, "answer": 5, "against": None}
-    assert of_two == {"position": 2, "answer": 5, "against": 7}
-    assert "against" not in run_cli([*edit, "-a", "<id 5>"]).text
+    best = int(trace.logits[-1].argmax())
+    five, seven, first = (tiny.tokenizer.text_of(i) for i in (5, 7, best))
+    assert plain == [[5, "likeliest", first, best]]
+    assert of_one == [[5, "answer", five, 5]]
+    assert of_two == [[2, "answer", five, 5], [2, "against", seven, 7]]
+    assert "position   asked" not in run_cli([*edit, "-a", "<id 5>"]).text
 
 
 def test_on_a_page_logits_have_a_table_of_their_own(trace, edited):
@@ -126,7 +128,7 @@ def test_on_a_page_logits_have_a_table_of_their_own(trace, edited):
 def test_without_an_answer_it_is_the_likeliest_before(trace):
     made = parts("compare", SENTENCE, "--edit", EDIT, "--against", "<id 5>")
     best = int(trace.logits[-1].argmax())
-    assert facts(named(made, "asked"))["answer"] == best
+    assert column(named(made, "asked"), "id") == [best, 5]
     assert column(named(made, "answers"), "id") == [best, 5]
 
 

@@ -330,7 +330,7 @@ def test_the_same_model_differs_nowhere(labels):
     assert text["tokens"] == labels[1:]
     assert text["values"] == [0.0] * 5
     total, each = of_kind(found, "table")
-    assert column(each, "difference") == [0.0] * 5
+    assert column(each, "bits more") == [0.0] * 5
     assert rows(total)[0][1:] == rows(total)[1][1:]
     assert column(total, "model") == ["tiny (first)", "tiny (second)"]
     assert "Both models have the same tokens." in notes(found)
@@ -345,14 +345,14 @@ def test_two_models_with_the_same_tokens():
     found = parts("surprise", SENTENCE, "--against", "llama-tiny")
     alone = [table(parts("surprise", SENTENCE, "--model", m)) for m in ("tiny", "llama-tiny")]
     total, each = of_kind(found, "table")
-    meaning = "difference: bits of llama-tiny less those of tiny"
-    assert each["title"] == f"Every token, in order; {meaning}"
+    meaning = "bits, and how many more llama-tiny needs"
+    assert each["title"] == f"Every token, in order: {meaning}"
     assert column(total, "model") == ["tiny", "llama-tiny"]
     for one, model in zip(alone, ("tiny", "llama-tiny"), strict=True):
         assert_allclose(column(each, f"{model}, bits"), column(one, "bits"), rtol=1e-12)
         assert column(each, f"{model}, guess") == column(one, "best guess")
     more = np.subtract(column(each, "llama-tiny, bits"), column(each, "tiny, bits"))
-    assert_allclose(column(each, "difference"), more)
+    assert_allclose(column(each, "bits more"), more)
     assert_allclose(of_kind(found, "passage")[0]["values"], more)
     assert_allclose(column(total, "bits"), [sum(column(one, "bits")) for one in alone])
 
@@ -418,9 +418,9 @@ def with_frame(tmp_path):
 def test_where_two_differ_most():
     every = of_kind(parts("surprise", SENTENCE, "--against", "llama-tiny"), "table")[1]
     found = parts("surprise", SENTENCE, "--against", "llama-tiny", "--top", "2")
-    far = sorted(every["rows"], key=lambda row: -abs(row["difference"]))[:2]
+    far = sorted(every["rows"], key=lambda row: -abs(row["bits more"]))[:2]
     shown = of_kind(found, "table")[1]
-    assert shown["title"].startswith("Where the two differ most; difference: ")
+    assert shown["title"].startswith("Where the two differ most: bits, and how many more ")
     assert shown["rows"] == far
     assert "3 more in the table with --top 5" in notes(found)
     assert "--no-color puts each number under its token" in notes(found)
@@ -468,7 +468,7 @@ def test_two_models_that_cut_the_text_otherwise(tmp_path):
     other = other_tokens(tmp_path)
     found = parts("surprise", SENTENCE, "--against", other)
     total, each = of_kind(found, "table")
-    assert each["title"].startswith("Every piece, in order; ")
+    assert each["title"].startswith("Every piece, in order: ")
     assert "".join(column(each, "text")) == SENTENCE.removeprefix("Lily")
     tokens = table(parts("surprise", SENTENCE, "--model", other, "--all"))
     many = sum(column(tokens, "bits")[-len(tokens["rows"]) :])
@@ -521,4 +521,4 @@ def test_hostile_text_is_harmless(tmp_path, fmt):
 def test_a_golden_model_without_a_tokenizer_against_itself():
     path = str(GOLDEN / "toy-rotary")
     found = parts("surprise", "--model", path, "--ids", "3,1,4", "--against", path)
-    assert column(of_kind(found, "table")[1], "difference") == [0.0, 0.0]
+    assert column(of_kind(found, "table")[1], "bits more") == [0.0, 0.0]
