@@ -138,7 +138,8 @@ def said_of(name: str, thing: Any) -> list[str]:  # noqa: ANN401
         return ["Every value of a pass: [hook points](hook-points.md)."]
     if inspect.isclass(thing):
         return [inspect.cleandoc(thing.__doc__ or "")]
-    signature = str(inspect.signature(thing)).replace("'", "")
+    signature = re.sub(r"<function .*? at 0x\w+>", "...", str(inspect.signature(thing)))
+    signature = signature.replace("'", "")
     return [f"```python\n{name}{signature}\n```", "", inspect.cleandoc(thing.__doc__ or "")]
 
 

@@ -1,102 +1,146 @@
-"""Two passes value by value: the same but for rounding, or not. Every comparison is made here."""
+"""A pass before and after edits: how far the stream is moved, where first, and every prediction.
+
+Both passes keep the same values, so that both are computed in the same way: where an edit changes
+no bit, the difference is exactly 0. Computed in float64, few rows at once. What is NaN in both
+passes is unknown: it is not said to differ, nor to be the same.
+"""
 
 from __future__ import annotations
 
-import math
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
+
+from gptscope.analysis.errors_of_values import apart
+from gptscope.analysis.information import divergence, softmax_and_logs
+from gptscope.analysis.lengths import additions, lengths, stream
+from gptscope.engine.hook_points import BY_KEY
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Sequence
 
-    from numpy.typing import NDArray
+    from gptscope.engine.edits import Edits
+    from gptscope.engine.trace import Trace
 
-    Array = NDArray[Any]
+Array = NDArray[np.floating[Any]]
+Mask = NDArray[np.bool_]
 
 FLOAT64 = np.dtype(np.float64)
-# Of a value's scale, its largest magnitude and at least 1. In float32 and float64 the tolerances of
-# our own tests; in narrower formats four steps of the format, of which each value took a half.
-OF_THE_SCALE = {"float64": 1e-10, "float32": 2e-5, "float16": 4 * 2.0**-10, "bfloat16": 4 * 2.0**-7}
-WEIGHT = 1e-5  # of attention, in float32: they are at most 1
-FEW = 3  # layers that are named one by one
+AT_ONCE = 1 << 21  # numbers that are compared at once
+NORMS = tuple(f"layers.*.{norm}.out" for norm in ("ln1", "ln2", "ln1_post", "ln2_post"))
+KEEP = ("embeddings", "attn_out", "resid_after_attn", "mlp_out", "output", *NORMS, "logits")
 
 
-@dataclass(frozen=True)
-class Compared:
-    """One value beside its twin; errors are in parts of the twin's scale."""
+@dataclass(frozen=True, eq=False)
+class Moved:
+    """How far R values of the second pass are from those of the first, after each of T tokens."""
 
-    name: str
-    error: float  # the largest
-    mean: float
-    limit: float
-    wrong: str | None = None  # why they cannot be compared
+    rows: tuple[str, ...]  # states of the stream and what is added to it, in the order of the pass
+    states: Mask  # [R]: which of them are the stream itself
+    distance: Array  # [R, T]: |after - before|; NaN where a number is NaN in both
+    relative: Array  # [R, T]: that over |before|; infinite where only |before| is 0
+    changed: Mask  # [R, T]: where any number differs
+    first: str | None  # the first value in which a number differs; None where none does
+    where: Mask  # [T]: the positions at which that one differs
+    predictions: Mask  # [T]: the positions at which a logit differs
+    unknown: Mask  # [T]: the positions at which logits are NaN in both passes
+    kl: Array  # [T], bits: KL(before || after) of the predictions after each token
 
-    @property
-    def agrees(self) -> bool:
-        """Whether the two differ by no more than rounding."""
-        return self.wrong is None and self.error <= self.limit
+
+def watched(edits: Edits) -> tuple[str, ...]:
+    """What both passes must keep: `KEEP`, and every value that is changed."""
+    changed = sorted(edits.places, key=lambda place: (place[0], place[1] or 0))
+    return (*KEEP, *(BY_KEY[key].name.format(l=layer, h="*") for key, layer in changed))
 
 
-def compared(name: str, x: Array, twin: Array, dtype: str = "float32") -> Compared:
-    """One value beside its twin, which is as exact as `dtype`; where shapes differ, infinity."""
-    most = limit(name, dtype)
-    if x.shape != twin.shape:
-        shapes = f"shapes {list(x.shape)} and {list(twin.shape)}"
-        return Compared(name, math.inf, math.inf, most, shapes)
-    found = errors(x, twin) / scale(twin)
-    return Compared(
-        name, float(found.max(initial=0)), float(found.mean()) if found.size else 0.0, most
+def moved(before: Trace, after: Trace) -> Moved:
+    """Two passes on the same ids that keep what `watched` names.
+
+    Raises:
+        UsageError: a trace lacks one of these values.
+    """
+    steps = states(before)
+    rows = in_order(before, [*steps, *parts(before)])
+    distance = np.stack([distances(before[name], after[name]) for name in rows])
+    whole = np.stack([lengths(before[name].astype(FLOAT64)) for name in rows])
+    first = first_changed(before, after)
+    none = np.zeros(len(before.ids), np.bool_)
+    return Moved(
+        rows,
+        np.array([name in steps for name in rows]),
+        distance,
+        shares(distance, whole),
+        np.stack([rows_changed(before[name], after[name]) for name in rows]),
+        first,
+        none if first is None else rows_changed(before[first], after[first]),
+        rows_changed(before["logits"], after["logits"]),
+        rows_unknown(before["logits"], after["logits"]),
+        divergences(before, after, range(len(before.ids))),
     )
 
 
-def limit(name: str, dtype: str = "float32") -> float:
-    """The largest error that is rounding, in parts of the scale."""
-    of_weights = name.endswith(".weights") and dtype == "float32"
-    return WEIGHT if of_weights else OF_THE_SCALE[dtype]
+def states(trace: Trace) -> list[str]:
+    """The stream after each step, by name."""
+    layers = range(trace.spec.n_layers)
+    return ["embeddings", *(name for layer in layers for name in stream(trace, layer))]
 
 
-def scale(x: Array) -> float:
-    """The largest finite magnitude, and at least 1."""
-    return max(1.0, float(np.abs(x[np.isfinite(x)]).max(initial=0)))
+def parts(trace: Trace) -> list[str]:
+    """What every part adds to the stream, by name."""
+    return [name for layer in range(trace.spec.n_layers) for name in additions(trace, layer)]
 
 
-def errors(a: Array, b: Array) -> Array:
-    """|b - a| in float64, as `apart`."""
-    return np.abs(apart(a.astype(FLOAT64), b.astype(FLOAT64)))
+def in_order(trace: Trace, names: Sequence[str]) -> tuple[str, ...]:
+    """These names in the order of the pass."""
+    order = {name: i for i, name in enumerate(trace.names())}
+    return tuple(sorted(set(names), key=order.__getitem__))
 
 
-def apart(a: Array, b: Array) -> Array:
-    """B - a; 0 where both are the same, be it NaN or infinite, infinite where one alone is so."""
-    same = (a == b) | (np.isnan(a) & np.isnan(b))
-    with np.errstate(invalid="ignore"):
-        return np.where(same, 0, np.nan_to_num(b - a, nan=np.inf, posinf=np.inf, neginf=-np.inf))
+def distances(before: Array, after: Array) -> Array:
+    """The length of the difference of each row [T, d] -> [T]; NaN where a number is so in both."""
+    found = lengths(apart(before.astype(FLOAT64), after.astype(FLOAT64)))
+    return np.where(rows_unknown(before, after), np.nan, found)
 
 
-def first_apart(values: Iterable[Compared]) -> Compared | None:
-    """The first value that differs by more than rounding."""
-    return next((one for one in values if not one.agrees), None)
+def shares(distance: Array, whole: Array) -> Array:
+    """One length over another; 0 where both are 0."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(distance == 0, 0.0, distance / whole)
 
 
-def alone(names: Iterable[str], others: Iterable[str]) -> tuple[str, ...]:
-    """The names that the others lack: a layer that they lack as one, else all layers and heads."""
-    there = set(others)
-    layers = {layer_of(name) for name in there}
-    found = [name for name in names if name not in there]
-    whole = dict.fromkeys(f"{n}.*" for n in map(layer_of, found) if n and n not in layers)
-    rest = dict.fromkeys(starred(n) for n in found if not layer_of(n) or layer_of(n) in layers)
-    few = list(whole) if len(whole) <= FEW else [next(iter(whole)), "...", next(reversed(whole))]
-    return (*few, *rest)
+def first_changed(before: Trace, after: Trace) -> str | None:
+    """The name of the first value, in the order of the pass, in which any number differs."""
+    names = (name for name in before.names() if rows_changed(before[name], after[name]).any())
+    return next(names, None)
 
 
-def layer_of(name: str) -> str:
-    """`layers.3` of a value in a layer, nothing of any other."""
-    found = re.match(r"layers\.\d+(?=\.)", name)
-    return found[0] if found else ""
+def rows_changed(before: Array, after: Array) -> Mask:
+    """For each token whether any of its numbers differs, in value or in being NaN: [T, ...]."""
+    return any_in_rows(before, after, lambda a, b: apart(a, b) != 0)
 
 
-def starred(name: str) -> str:
-    """`layers.0.heads.1.q` as `layers.*.heads.*.q`."""
-    return re.sub(r"\.\d+(?=\.)", ".*", name)
+def rows_unknown(before: Array, after: Array) -> Mask:
+    """For each token whether any of its numbers is NaN in both passes: [T, ...]."""
+    return any_in_rows(before, after, lambda a, b: np.isnan(a) & np.isnan(b))
+
+
+def any_in_rows(before: Array, after: Array, asks: Callable[[Array, Array], Mask]) -> Mask:
+    """For each token whether this is so of any of its numbers: [T, ...] -> [T], few at once."""
+    step = max(1, AT_ONCE // max(1, before[0].size))
+    parts = (slice(i, i + step) for i in range(0, len(before), step))
+    found = [asks(before[p], after[p]).reshape(len(before[p]), -1).any(axis=1) for p in parts]
+    return np.concatenate(found)
+
+
+def divergences(first: Trace, second: Trace, positions: Sequence[int]) -> Array:
+    """KL(first || second) of the predictions after these tokens, in bits: [P].
+
+    Kullback and Leibler 1951, "On Information and Sufficiency", with base 2.
+    """
+    found = []
+    for i in positions:
+        p, logs = softmax_and_logs(first["logits"][i])
+        found.append(divergence(p, logs, softmax_and_logs(second["logits"][i])[1]))
+    return np.array(found)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gptscope.analysis.compare import Compared, alone, apart, compared, first_apart
+from gptscope.analysis.errors_of_values import Compared, alone, apart, compared, first_apart
 from gptscope.analysis.tensors import kind
 from gptscope.engine.ids import checked_ids
 from gptscope.engine.sampling import probabilities

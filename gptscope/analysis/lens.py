@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gptscope.analysis.information import divergence, entropy, softmax_and_logs
 from gptscope.engine.forward import unembed
 from gptscope.engine.ids import in_vocabulary
 from gptscope.engine.sampling import rank, ranked
@@ -72,7 +73,7 @@ def lens(
     ids = rated(model, trace, answers, at)
     made: list[list[tuple[Any, ...]]] = []
     for answer, scores in zip(ids, logits_at(model, trace, names, at), strict=True):
-        end = distribution(scores[-1])
+        end = softmax_and_logs(scores[-1])
         made.append([cell(row, end, answer, top) for row in scores])
         tick(1)
     fields = [[[one[i] for one in rows] for rows in made] for i in range(len(made[0][0]))]
@@ -129,50 +130,20 @@ def logits_at(
         yield from np.concatenate([logits.reshape(len(part), -1, n_vocab), ends], axis=1)
 
 
-def distribution(logits: Array) -> tuple[Array, Array]:
-    """Probabilities [V] and their natural logarithms, in float64."""
-    logs = np.asarray(logits, np.float64)
-    logs = logs - logs.max()
-    p = np.exp(logs)
-    total = p.sum()
-    p /= total
-    logs -= np.log(total)
-    return p, logs
-
-
 def cell(logits: Array, end: tuple[Array, Array], answer: int, top: int) -> tuple[Any, ...]:
     """One position of one state: the fields of `Lens` from `top_ids` on."""
-    p, logs = distribution(logits)
+    p, logs = softmax_and_logs(logits)
     wrong = bool(np.isnan(p).any())
     best = np.arange(min(top, len(p))) if wrong else ranked(logits, top)
     return (
         best,
         p[best],
-        mean_bits(p, -logs),
+        entropy(p, logs),
         divergence(*end, logs),
         0 if wrong else rank(logits, answer),
         p[answer],
         logits[answer],
     )
-
-
-def mean_bits(p: Array, nats: Array) -> float:
-    """The mean of some nats, in bits; what has no probability adds nothing, though it be infinite.
-
-    Cover and Thomas 2006, "Elements of information theory", section 2.1: 0 log 0 = 0.
-    """
-    with np.errstate(invalid="ignore"):
-        total = p @ nats
-    if not np.isfinite(total):
-        total = np.multiply(p, nats, out=np.zeros_like(p), where=p != 0).sum()
-    return float(total / np.log(2)) + 0.0  # which makes -0.0 a 0.0
-
-
-def divergence(p_end: Array, log_end: Array, logs: Array) -> float:
-    """KL(end || row) in bits, of natural logarithms [V]; infinite where only the row says never."""
-    with np.errstate(invalid="ignore"):  # -inf less -inf, where neither has a chance
-        nats = log_end - logs
-    return float(np.maximum(0.0, mean_bits(p_end, nats)))  # rounding may leave -1e-17
 
 
 def on_top_from(ranks: Ids | Sequence[int]) -> int | None:

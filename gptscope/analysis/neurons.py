@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gptscope.analysis.attribution import unit_directions
-from gptscope.analysis.attribution.directions import full_name, reads
+from gptscope.analysis.attribution.directions import SCALES, frozen, frozen_back, sigma
 from gptscope.analysis.neighbours import near, space
-from gptscope.analysis.wiring import sources
+from gptscope.analysis.wiring import end, norms_between, sources, way
 from gptscope.engine.products import against_rows, linear
 from gptscope.model.weights import rows
 
@@ -33,15 +33,8 @@ Array = NDArray[np.floating[Any]]
 Unit = tuple[int, int]  # layer, and which of its units
 
 FLOAT64 = np.dtype(np.float64)
-NORMS = (
-    "embed_norm",
-    "ln_final",
-    *(f"layers.*.{n}" for n in ("ln1", "ln1_post", "ln2", "ln2_post")),
-)
-KEEP = (  # values of a pass that tell what a unit reads and says
-    *("token_embeddings", "position_embeddings"),
-    *(f"{norm}.{key}" for norm in NORMS for key in ("variance", "mean_square")),
-)
+# Values of a pass that tell what a unit reads and says.
+KEEP = ("token_embeddings", "position_embeddings", *SCALES)
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,35 +101,19 @@ def written_by(model: Model, trace: Trace, unit: Unit, position: int) -> Array:
     layer, i = unit
     stored = model.blocks[layer].mlp.down.stored
     x: Array = rows(stored, slice(i, i + 1), FLOAT64)[0] * model.spec.residual_scale
-    for name in reversed(norms_after(model, trace, layer)):
-        x = through(model, trace, name, x, position)
+    for name in reversed(norms_after(trace, layer)):
+        x = frozen(model, name, x, sigma(trace, name, position))
     return x
 
 
-def norms_after(model: Model, trace: Trace, layer: int) -> list[str]:
+def norms_after(trace: Trace, layer: int) -> list[str]:
     """The norms on the direct way from the units of a layer to the logits, the last one first."""
-    return norms_on(way_after(model, trace, layer)[:-1])
+    return norms_between(trace, end(trace), ("mlp_out", layer))
 
 
-def way_after(model: Model, trace: Trace, layer: int) -> list[Value]:
+def way_after(trace: Trace, layer: int) -> list[Value]:
     """The values on the direct way from the units of a layer to the logits, the last one first."""
-    end: Value = ("output", model.spec.n_layers - 1)
-    end = end if model.ln_final is None else ("ln_final.out", None)
-    return way(trace, end, ("mlp_out", layer))
-
-
-def through(model: Model, trace: Trace, name: str, x: Array, position: int) -> Array:
-    """What becomes of a part of what a norm reads, its scale frozen: (x - mean) / sigma * gain."""
-    if trace.spec.norm == "layer_norm":
-        x = x - x.mean()
-    passed: Array = x / sigma(trace, name, position) * model.norm(name).gain
-    return passed
-
-
-def sigma(trace: Trace, name: str, position: int) -> float:
-    """What a norm divides by at a position: sqrt(variance + eps), or of the mean square."""
-    key = "variance" if trace.spec.norm == "layer_norm" else "mean_square"
-    return float(np.sqrt(FLOAT64.type(trace[f"{name}.{key}"][position]) + trace.spec.norm_eps))
+    return way(trace, end(trace), ("mlp_out", layer))
 
 
 def reads_along(model: Model, trace: Trace, w: Linear, unit: Unit) -> Array:
@@ -148,9 +125,7 @@ def reads_along(model: Model, trace: Trace, w: Linear, unit: Unit) -> Array:
     layer, i = unit
     u: Array = rows(w.stored.T, slice(i, i + 1), FLOAT64)[0]  # [d, F] -> [d]
     for name in norms_before(trace, layer):
-        u = u * model.norm(name).gain
-        if trace.spec.norm == "layer_norm":
-            u = u - u.mean()
+        u = frozen_back(model, name, u)
     return u
 
 
@@ -158,32 +133,6 @@ def norms_before(trace: Trace, layer: int) -> list[str]:
     """The norms on the direct way from the token's embedding to the units, the last one first."""
     (start,) = sources(trace, "mlp", layer)
     return norms_between(trace, start, ("token_embeddings", None))
-
-
-def norms_between(trace: Trace, start: Value, goal: Value) -> list[str]:
-    """The norms on the way back from a value of the stream to a part that it is the sum of."""
-    return norms_on(way(trace, start, goal)[:-1])
-
-
-def norms_on(values: Sequence[Value]) -> list[str]:
-    """The names of the norms whose output is among these values."""
-    return [full_name(value).removesuffix(".out") for value in values if value[0].endswith(".out")]
-
-
-def way(trace: Trace, start: Value, goal: Value) -> list[Value]:
-    """The values on the way back from one of the stream to a part of it, both ends included."""
-    came: dict[Value, Value | None] = {start: None}
-    to_do = [start]
-    while to_do and goal not in came:
-        value = to_do.pop()
-        for one in reads(trace, value):
-            came[one] = value
-            to_do.append(one)
-    path, at = [goal], came[goal]
-    while at is not None:
-        path.append(at)
-        at = came[at]
-    return path[::-1]
 
 
 def likeness(model: Model, direction: Array) -> Array:

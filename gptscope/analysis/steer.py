@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gptscope.analysis.attribution.directions import reads
+from gptscope.analysis.attribution.directions import frozen
 from gptscope.analysis.lengths import lengths
-from gptscope.analysis.neurons import norms_between
+from gptscope.analysis.wiring import end, leads_to, norms_between
 from gptscope.engine.products import against_rows, linear
 from gptscope.engine.trace import trace
 from gptscope.model.blocks import kept
@@ -128,27 +128,13 @@ def lensed(model: Model, made: Trace, value: Value, v: Array) -> Array | None:
     logits alike changes no probability. Before a soft cap. None where the value is not added to
     the stream as it is. nostalgebraist 2020, "interpreting GPT: the logit lens".
     """
-    end: Value = ("output", made.spec.n_layers - 1)
-    end = end if model.ln_final is None else ("ln_final.out", None)
-    if not leads_to(made, end, value):
+    if not leads_to(made, end(made), value):
         return None
-    for name in reversed(norms_between(made, end, value)):
-        v = v - v.mean() if made.spec.norm == "layer_norm" else v
-        v = v * model.norm(name).gain
+    for name in reversed(norms_between(made, end(made), value)):
+        v = frozen(model, name, v)
     row = v[None]
     if model.project_out is not None:
         row = linear(row, model.project_out.stored)
     logits: Array = against_rows(row, model.output_table)[0] * model.spec.logit_scale
     logits -= logits.mean()
     return logits
-
-
-def leads_to(made: Trace, end: Value, value: Value) -> bool:
-    """Whether the end is a sum, or the norm of a sum, that this value is a part of."""
-    seen, to_do = set[Any](), [end]
-    while to_do:
-        one = to_do.pop()
-        if one not in seen:
-            seen.add(one)
-            to_do += reads(made, one)
-    return value in seen

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from gptscope.analysis.information import entropies
 from gptscope.engine.forward import residual_stream, unembed
 from gptscope.engine.hook_points import HOOK_POINTS
 from gptscope.engine.ids import checked_ids, in_vocabulary
@@ -216,8 +217,7 @@ def of_rows(logits: Array, came: NDArray[np.int64], at: int = 0) -> Surprise:
         z -= z[rows, best][:, None]
         p = np.exp(z)
         total = p.sum(axis=1)
-        z[p == 0] = 0  # p ln p goes to 0 with p
-        entropy = np.log(total) - (p * z).sum(axis=1) / total
+        entropy = entropies(z, p, total)
         top, mine = (logits[rows, i].astype(np.float64) for i in (best, came))
         nats = np.log(total) + (top - mine)
     wrong = np.isnan(total)

@@ -6,12 +6,19 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from gptscope.commands.output import tell
+from gptscope.commands.session import token_text
 from gptscope.errors import GptscopeError, UsageError
 from gptscope.glyphs import token_bytes, visible
+from gptscope.view import Column, Table
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gptscope.model.weights import Model
     from gptscope.tokens import Tokenizer
+
+POSITION = Column("position", "id")
+APART = "answer - against"
 
 
 def answer_id(model: Model, text: str, option: str = "--answer") -> int:
@@ -45,11 +52,66 @@ def likeliest(logits: Any, where: str) -> int:  # noqa: ANN401
     Raises:
         GptscopeError: the logits are no numbers; `where` says whose they are.
     """
+    if not drawable(logits):
+        most = float(logits.max())
+        what = {float("inf"): "infinity", -float("inf"): "-infinity alone"}.get(most, "NaN")
+        raise GptscopeError(f"the logits {where} hold {what}, so no token can be rated")
+    return int(logits.argmax())
+
+
+def drawable(logits: Any) -> bool:  # noqa: ANN401
+    """Whether the logits of a token give probabilities: -inf may be among them."""
     import numpy as np
 
-    if np.isnan(logits).any():
-        raise GptscopeError(f"the logits {where} hold NaN, so no token can be rated")
-    return int(logits.argmax())
+    return bool(np.isfinite(logits.max()))
+
+
+def wanted(
+    model: Model, best: Sequence[int], answer: str | None, against: str | None
+) -> dict[int, float]:
+    """How often the logit of each token counts: 1 for the answer, -1 for the one against it.
+
+    `best` is the likeliest of each run. Without an answer it is that of the run; with two runs and
+    neither token given, the other is the likeliest of the second run, if it is another.
+
+    Raises:
+        UsageError: one is no token of this model, or both are the same.
+    """
+    first = best[0] if answer is None else answer_id(model, answer)
+    if answer is None and against is None:
+        return {first: 1.0} | {i: -1.0 for i in best[1:] if i != first}
+    if against is None:
+        return {first: 1.0}
+    second = answer_id(model, against, "--against")
+    if first == second:
+        raise UsageError(f"the answer and --against are the same token, {first}")
+    return {first: 1.0, second: -1.0}
+
+
+def rated_token(
+    model: Model,
+    named: tuple[str, int],
+    logits: Any,  # noqa: ANN401
+    held: Any = None,  # noqa: ANN401
+) -> tuple[Any, ...]:
+    """A row of `asked_table`: a token and what it is, rated by logits [V].
+
+    `held` are the logits that are told, where they are others: those before their cap.
+    """
+    from gptscope.engine.sampling import probabilities, rank
+
+    role, i = named
+    logit = float((logits if held is None else held)[i])
+    return role, token_text(model, i), i, logit, float(probabilities(logits)[i]), rank(logits, i)
+
+
+def asked_table(
+    title: str, rows: Sequence[Sequence[Any]], *more: Column, logit: str = "logit"
+) -> Table:
+    """The tokens that are asked about; `more` are columns before those of `rated_token`."""
+    token = Column("asked"), Column("token", "token"), Column("id", "id")
+    rating = Column(logit, "signed"), Column("probability", "probability"), Column("rank", "id")
+    return Table(title, (*more, *token, *rating), rows, name="asked")
 
 
 def first_token(tokenizer: Tokenizer, text: str, option: str) -> int:

@@ -21,7 +21,7 @@ from gptscope.commands.attention_look import (
 from gptscope.commands.attention_notes import notes
 from gptscope.commands.attention_parts import added, numbers, row, sheet, top_in_rows, top_in_words
 from gptscope.commands.options import Head, Pass, Target, TokenAt, with_options
-from gptscope.commands.output import chosen_format, show
+from gptscope.commands.output import chosen_format, for_programs, show
 from gptscope.commands.places import places
 from gptscope.commands.session import start
 from gptscope.errors import UsageError, check_index
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from gptscope.commands.session import Run
     from gptscope.view import Part
 
-DATA = ("json", "csv", "npz")  # formats for programs
 
 SEEN = ("weights", "scaled_masked")  # words need the weights, and the mask says what is hidden
 HOW_MORE = {  # by whether every layer is shown
@@ -136,7 +135,7 @@ def command(
         "--last": last is not None,
     }
     check_together(given)
-    for_people = chosen_format(target) not in DATA
+    for_people = not for_programs(target)
     run = start(source)
     heads = heads_of(run, layer, head, every=every)
     if no_first and len(run.ids) == 1:

@@ -11,9 +11,9 @@ from gptscope.commands import completion
 from gptscope.commands.attribute_asked import Asked
 from gptscope.commands.attribute_inside import by_neuron, by_source
 from gptscope.commands.attribute_parts import by_head, by_layer, by_mlp, by_part
-from gptscope.commands.attribute_question import DATA, asked_for, question
+from gptscope.commands.attribute_question import asked_for, question
 from gptscope.commands.options import Against, Answer, At, Head, Pass, Target, with_options
-from gptscope.commands.output import chosen_format, show
+from gptscope.commands.output import for_programs, show
 from gptscope.commands.session import start
 from gptscope.errors import UsageError, check_index
 from gptscope.view import Note, View
@@ -51,8 +51,10 @@ SHOWN: Mapping[By, Callable[[Asked], list[Part]]] = {
     By.source: by_source,
 }
 # Which options go with what.
-LAYERED, CUT, SORTED = "neuron source", "part neuron source", "part layer mlp neuron source"
-HEADS = "part head source"  # where heads are shown
+LAYERED = By.neuron, By.source
+CUT = By.part, *LAYERED
+SORTED = By.part, By.layer, By.mlp, *LAYERED
+HEADS = By.part, By.head, By.source  # where heads are shown
 MORE = {By.neuron: ("mlp_act",), By.source: ("weights", "v")}  # values that are needed as well
 TOP, FEW = 20, 40  # shown by size if nothing else is said; tokens that are shown in order
 INDIRECT = (
@@ -127,9 +129,9 @@ def command(
     trace = run.trace(*kept(by, layer, edited=bool(source.edit)))
     wanted = asked_for(run, trace, position, (answer, against))
     by_size = sort == Sort.size if sort else by_size_at_first(by, position)
-    most = TOP if top is None and by_size and by in CUT.split() else top
+    most = TOP if top is None and by_size and by in CUT else top
     asked = Asked(run, trace, position, wanted, layer, head, by_size, most)
-    given, data = answer is not None, chosen_format(target) in DATA
+    given, data = answer is not None, for_programs(target)
     tokens = question(run, trace, position, wanted, given=given, data=data)
     show(View("attribute", (tokens, *SHOWN[by](asked), *notes(asked, by)), **run.about), target)
 
@@ -140,10 +142,10 @@ def check_options(by: By, given: Mapping[str, object]) -> None:
     Raises:
         UsageError: there is one of them.
     """
-    goes = {"--layer": LAYERED, "--head": "source", "--sort": SORTED, "--top": CUT}
+    goes = {"--layer": LAYERED, "--head": (By.source,), "--sort": SORTED, "--top": CUT}
     for option, value in given.items():
-        if value is not None and by not in goes[option].split():
-            names = " or ".join(goes[option].split())
+        if value is not None and by not in goes[option]:
+            names = " or ".join(goes[option])
             raise UsageError(f"{option} does not go with --by {by}", hint=f"--by {names}")
     if given["--head"] is not None and given["--layer"] is None:
         raise UsageError("--head needs a layer", hint="--layer 0")
@@ -169,7 +171,7 @@ def notes(asked: Asked, by: By) -> list[Note]:
     """What the numbers are, and what they are not."""
     from gptscope.model.blocks import outlines
 
-    biased = by in HEADS.split() and any(
+    biased = by in HEADS and any(
         block.attention.v.bias is not None for block in outlines(asked.model.blocks)
     )
     alone = len(asked.wanted) == 1 and not asked.capped

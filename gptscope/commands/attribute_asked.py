@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from gptscope.commands.answers import APART
+from gptscope.commands.attribute_question import account_of
 from gptscope.commands.session import Run, token_text
 from gptscope.glyphs import token_glyphs
 from gptscope.view import Column, Facts, Table
@@ -25,8 +27,6 @@ if TYPE_CHECKING:
     Named = tuple[str, float]
     Array = NDArray[np.floating[Any]]
 
-EDITED = "changed by --edit"
-APART = "answer - against"
 GIVES = Column("gives", "contribution")
 TOGETHER = {  # kinds of terms of layers that are summed where they are not shown one by one
     "head": "all heads",
@@ -52,15 +52,8 @@ class Asked:
 
     @cached_property
     def account(self) -> Account:
-        """The terms of the logit; a bar shows where this takes long."""
-        from gptscope.analysis.attribution import attribute
-        from gptscope.commands.progress import progress
-        from gptscope.model.blocks import Counted
-
-        model = self.run.model
-        with progress(model.spec.n_layers, "blocks") as tick:
-            counted = replace(model, blocks=Counted(model.blocks, lambda: tick(1)))
-            return attribute(counted, self.trace, self.position, self.wanted)
+        """The terms of the logit."""
+        return account_of(self.run, self.trace, self.position, self.wanted)
 
     @property
     def model(self) -> Model:
@@ -86,8 +79,7 @@ class Asked:
     def what(self) -> str:
         """The logit in words: `Logit of ·mom less that of ·dad after token 5 ·her`."""
         tokens = [token_glyphs(token_text(self.model, i)) for i in self.wanted]
-        where = f"after token {self.position} {token_glyphs(self.run.labels[self.position])}"
-        return f"Logit of {' less that of '.join(tokens)} {where}"
+        return f"Logit of {' less that of '.join(tokens)} after {self.run.place(self.position)}"
 
     @property
     def layers(self) -> Sequence[int]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from gptscope.commands.attribute_asked import EDITED, GIVES, Asked, extremes, left_out
-from gptscope.glyphs import token_glyphs
+from gptscope.commands.attribute_asked import GIVES, Asked, extremes, left_out
 from gptscope.view import Column, Grid, Note, Table
 
 if TYPE_CHECKING:
@@ -134,8 +133,7 @@ def ending(asked: Asked, given: Array, read: Sequence[Array]) -> list[Part]:
         apart += changed(asked, layer, one)
     if len(chosen) < len(heads):
         apart.append(("other heads", math.fsum(t.value for t in heads) - own))
-    labels = asked.run.labels
-    named = [(f"token {i} {token_glyphs(labels[i])}", float(x)) for i, x in enumerate(given)]
+    named = [(asked.run.place(i), float(x)) for i, x in enumerate(given)]
     return [*asked.whole(apart, but=("head",)), Note(extremes(named))]
 
 
@@ -146,7 +144,7 @@ def changed(asked: Asked, layer: int, read: Array) -> list[Named]:
     """
     import numpy as np
 
-    from gptscope.analysis.attribution import rounding
+    from gptscope.analysis.attribution import EDITED, rounding
 
     keys = [key for key in ("out", "attn_concat") if (key, layer) in asked.trace.changed]
     heads = [t for t in asked.of_kind("head") if t.layer == layer and asked.head in (None, t.head)]

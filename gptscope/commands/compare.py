@@ -7,19 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gptscope.commands.answers import answer_id, likeliest
-from gptscope.commands.compare_layers import Asked, place
+from gptscope.commands.answers import likeliest, wanted
+from gptscope.commands.compare_layers import Asked
 from gptscope.commands.compare_parts import parts
 from gptscope.commands.options import Against, Answer, At, Pass, Target, with_options
-from gptscope.commands.output import chosen_format, show
+from gptscope.commands.output import for_programs, show
 from gptscope.commands.session import Run, start
 from gptscope.errors import UsageError, check_index
 from gptscope.view import View
 
 if TYPE_CHECKING:
     from gptscope.engine.trace import Trace
-
-DATA = ("json", "csv", "npz")  # formats for programs
 
 
 @with_options
@@ -51,38 +49,30 @@ def command(
         )
     run = start(source)
     position = check_index("token", at, len(run.ids))
-    named = (
-        None if answer is None else answer_id(run.model, answer),
-        None if against is None else answer_id(run.model, against, "--against"),
-    )
     traces = both(run)
-    answers = answers_of(run, traces[0], position, named)
-    asked = Asked(position, answers, top, every=chosen_format(target) in DATA)
+    answers = answers_of(run, traces[0], position, (answer, against))
+    asked = Asked(position, answers, top, every=for_programs(target))
     show(View("compare", parts(run, traces, asked), **run.about), target)
 
 
 def both(run: Run) -> tuple[Trace, Trace]:
     """The pass without the edits, and with them."""
-    from gptscope.analysis.before_after import watched
+    from gptscope.analysis.compare import watched
 
     keep = () if run.edits is None else watched(run.edits)
     return replace(run, edits=None).trace(*keep), run.trace(*keep)
 
 
 def answers_of(
-    run: Run, before: Trace, position: int, named: tuple[int | None, int | None]
+    run: Run, before: Trace, position: int, texts: tuple[str | None, str | None]
 ) -> tuple[int, ...]:
     """The ids that are asked about: the answer, without which the likeliest, and the other.
 
     Raises:
         GptscopeError: the logits before the edits are no numbers.
-        UsageError: both are the same token.
+        UsageError: one is no token of this model, or both are the same.
     """
-    first, second = named
-    if first is None and second is None:
+    if texts == (None, None):
         return ()
-    best = likeliest(before.logits[position], f"after token {place(run, position)}")
-    first = best if first is None else first
-    if first == second:
-        raise UsageError(f"the answer and --against are the same token, {first}")
-    return (first,) if second is None else (first, second)
+    best = likeliest(before.logits[position], f"after {run.place(position)}")
+    return tuple(wanted(run.model, [best], *texts))

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from gptscope.commands.answers import drawable
 from gptscope.commands.session import Run, token_text
-from gptscope.glyphs import token_glyphs
 from gptscope.model.files import counted
 from gptscope.view import Column, Grid, Note, Part, Table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gptscope.analysis.before_after import Moved
+    from gptscope.analysis.compare import Moved
     from gptscope.engine.trace import Trace
 
     Traces = tuple[Trace, Trace]
@@ -59,11 +59,11 @@ def layers(run: Run, made: Moved, asked: Asked) -> list[Part]:
     for i, name in list(enumerate(made.rows))[start:]:
         far = int(np.nan_to_num(made.relative[i], nan=-1, posinf=np.inf).argmax())
         here = made.distance[i, asked.position], made.relative[i, asked.position]
-        at = place(run, far) if counts[i] else None
+        at = run.place(far).removeprefix("token ") if counts[i] else None
         unknown = not counts[i] and np.isnan(made.distance[i]).any()
         rows.append((name, *here, made.relative[i, far], at, None if unknown else counts[i]))
     since = from_there_on(made.rows, start)
-    title = f"How far values are moved at token {place(run, asked.position)}, and at most{since}"
+    title = f"How far values are moved at {run.place(asked.position)}, and at most{since}"
     words = "distance: the length of (after - before); relative: that over the length before."
     return [Table(title, LAYERS, rows, name="values"), Note(words)]
 
@@ -150,15 +150,3 @@ def shifted(run: Run, traces: Traces, made: Moved, asked: Asked) -> list[Part]:
 def best(run: Run, logits: Any) -> str | None:  # noqa: ANN401
     """The likeliest token, where there is one."""
     return token_text(run.model, int(logits.argmax())) if drawable(logits) else None
-
-
-def drawable(logits: Any) -> bool:  # noqa: ANN401
-    """Whether the logits of a token give probabilities: -inf may be among them."""
-    import numpy as np
-
-    return bool(np.isfinite(logits.max()))
-
-
-def place(run: Run, position: int) -> str:
-    """`5 'her'`: a position and its token."""
-    return f"{position} {token_glyphs(run.labels[position])}"

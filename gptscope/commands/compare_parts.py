@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from gptscope.commands.compare_layers import Asked, drawable, grid, layers, place, shifted
+from gptscope.commands.answers import POSITION, asked_table, drawable, rated_token
+from gptscope.commands.compare_layers import Asked, grid, layers, shifted
 from gptscope.commands.session import Run, token_text
 from gptscope.glyphs import token_glyphs
 from gptscope.model.files import counted
@@ -14,7 +15,7 @@ from gptscope.view import Column, Facts, Note, Part, Table
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from gptscope.analysis.before_after import Moved
+    from gptscope.analysis.compare import Moved
     from gptscope.engine.trace import Trace
 
     Traces = tuple[Trace, Trace]
@@ -36,7 +37,7 @@ APART = (Column("divergence"), Column("bits", "length"), Column("nats", "length"
 
 def parts(run: Run, traces: Traces, asked: Asked) -> tuple[Part, ...]:
     """All parts of the answer; of an edit that changes nothing, a sentence says so."""
-    from gptscope.analysis.before_after import moved
+    from gptscope.analysis.compare import moved
 
     made = moved(*traces)
     found: list[Part] = [
@@ -50,17 +51,15 @@ def parts(run: Run, traces: Traces, asked: Asked) -> tuple[Part, ...]:
 
 
 def question(run: Run, before: Trace, asked: Asked) -> list[Part]:
-    """What is asked about, as numbers for programs; else the likeliest before."""
+    """What is asked about, or the likeliest, rated before the edits; for programs alone."""
     if not asked.every:
         return []
     named = [*zip(("answer", "against"), asked.answers, strict=False)]
     logits = before.logits[asked.position]
     if not named and drawable(logits):
         named = [("likeliest", int(logits.argmax()))]
-    rows = [(asked.position, role, token_text(run.model, i), i) for role, i in named]
-    columns = (Column("asked"), Column("token", "token"), Column("id", "id"))
-    title = f"After token {place(run, asked.position)}"
-    return [Table(title, (Column("position", "id"), *columns), rows, name="asked")]
+    rows = [(asked.position, *rated_token(run.model, one, logits)) for one in named]
+    return [asked_table(f"After {run.place(asked.position)}", rows, POSITION)]
 
 
 def facts(run: Run, made: Moved) -> Facts:
@@ -89,8 +88,8 @@ def verdict(run: Run, made: Moved, asked: Asked) -> list[Part]:
         return [Note(f"The edits change {made.first}, and no logit.")]
     if not made.predictions[asked.position] and not made.unknown[asked.position]:
         first = int(made.predictions.argmax())
-        where = place(run, asked.position)
-        words = f"What follows token {where} is not changed; --at {first} is the first that is."
+        where = run.place(asked.position)
+        words = f"What follows {where} is not changed; --at {first} is the first that is."
         return [Note(words)]
     return []
 
@@ -99,7 +98,7 @@ def apart(run: Run, traces: Traces, made: Moved, asked: Asked) -> Table:
     """How far apart the two predictions are, in either direction."""
     from math import log
 
-    from gptscope.analysis.before_after import divergences
+    from gptscope.analysis.compare import divergences
 
     there = float(made.kl[asked.position])
     back = float(divergences(*traces[::-1], [asked.position])[0])
@@ -107,7 +106,7 @@ def apart(run: Run, traces: Traces, made: Moved, asked: Asked) -> Table:
         (name, bits, bits * log(2))
         for name, bits in (("KL(before || after)", there), ("KL(after || before)", back))
     ]
-    title = f"How far apart the predictions after token {place(run, asked.position)} are"
+    title = f"How far apart the predictions after {run.place(asked.position)} are"
     return Table(title, APART, rows, name="divergence")
 
 
@@ -115,7 +114,7 @@ def predictions(run: Run, traces: Traces, asked: Asked) -> list[Part]:
     """The likeliest next tokens of either pass, and the answers that were asked for."""
     logits = tuple(trace["logits"][asked.position] for trace in traces)
     wrong = [when for when, x in zip(("before", "after"), logits, strict=True) if not drawable(x)]
-    where = f"after token {place(run, asked.position)}"
+    where = f"after {run.place(asked.position)}"
     if len(wrong) == 2:
         return [Note(f"The logits {where} are {NEITHER}, so no token is likeliest.")]
     if wrong:

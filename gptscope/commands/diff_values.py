@@ -9,7 +9,7 @@ from gptscope.view import Column, Note, Part, Table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gptscope.analysis.compare import Compared
+    from gptscope.analysis.errors_of_values import Compared
 
 VALUES = (
     Column("value"),

@@ -6,14 +6,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gptscope.commands.heads_asked import COPYING, EIGEN, Score
-from gptscope.commands.progress import progress
+from gptscope.commands.progress import progress, ticking
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from gptscope.analysis.heads.composition import Composition
     from gptscope.analysis.heads.copying import Copying
-    from gptscope.analysis.heads.raised import Raised
+    from gptscope.analysis.heads.eigen import Eigen
     from gptscope.analysis.heads.scores import Repeated, Scores
     from gptscope.commands.heads_asked import Draw
     from gptscope.commands.session import Run
@@ -25,24 +25,24 @@ class Weights:
     """What the weights of a model's heads say by themselves."""
 
     model: Model
-    copying: Copying
-    raised: Raised | None = None  # None: not asked for
+    eigen: Eigen
+    copying: Copying | None = None  # None: not asked for
     composition: Composition | None = None  # the same
 
     @property
     def name(self) -> str:
         """The better score of those that were measured."""
-        return EIGEN if self.raised is None else COPYING
+        return EIGEN if self.copying is None else COPYING
 
     def best(self, name: str) -> Score:
         """How often a token raises itself (copying), or the sign of eigenvalues (eigen)."""
         import numpy as np
 
-        if name == EIGEN or self.raised is None:
-            values = self.copying.eigenvalues
+        if name == EIGEN or self.copying is None:
+            values = self.eigen.eigenvalues
             return Score(values, np.zeros(len(values)), None)
-        top = self.raised.top
-        return Score(top, np.full(len(top), self.raised.chance["top"]), None, self.raised.error())
+        top = self.copying.top
+        return Score(top, np.full(len(top), self.copying.chance["top"]), None, self.copying.error())
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,15 +89,14 @@ def measured(run: Run, draw: Draw | None, *, composed: bool, raising: Sequence[i
     """
     from gptscope.analysis.heads.scores import over_seeds, scores, unread
     from gptscope.engine.trace import trace
-    from gptscope.model.blocks import Counted, kept
+    from gptscope.model.blocks import kept
 
     model = replace(run.model, blocks=kept(run.model.blocks))
     n_passes = bool(run.ids) + (0 if draw is None else draw.seeds)
     with progress(n_passes * model.spec.n_layers, "passes") as tick:
 
         def one(ids: Sequence[int]) -> Scores:
-            told = replace(model, blocks=Counted(model.blocks, lambda: tick(1)))
-            return scores(model, trace(told, ids, "weights", run.edits or ()))
+            return scores(model, trace(ticking(model, tick), ids, "weights", run.edits or ()))
 
         text = one(run.ids) if run.ids else unread(model)
         drawn = [one(ids) for ids in random_ids(model, draw)]
@@ -120,14 +119,14 @@ def by_weights(model: Model, *, composed: bool, raising: Sequence[int]) -> Weigh
     Where no layer is named, that is not measured.
     """
     from gptscope.analysis.heads.composition import composition
-    from gptscope.analysis.heads.copying import copying
-    from gptscope.analysis.heads.raised import raised, steps
+    from gptscope.analysis.heads.copying import copying, steps
+    from gptscope.analysis.heads.eigen import eigen
 
     n = model.spec.n_layers
     with progress(n * (2 if composed else 1), "weights") as tick:
-        copied = copying(model, tick)
+        signs = eigen(model, tick)
         made = composition(model, tick) if composed else None
     if not raising:
-        return Weights(model, copied, None, made)
+        return Weights(model, signs, None, made)
     with progress(steps(model, raising), "copying") as tick:
-        return Weights(model, copied, raised(model, tick, layers=raising), made)
+        return Weights(model, signs, copying(model, tick, layers=raising), made)

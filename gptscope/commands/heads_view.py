@@ -86,7 +86,7 @@ def view_of_weights(source: Pass, asked: Asked) -> View:
     heads, chosen = in_order(found, asked)
     parts = [*said(chosen), *copies(found, heads), *said(words.RULE_OF_COPIES)]
     parts += composed(found, asked)
-    parts += said(*words.copying(found, both=True), words.left_out(model))
+    parts += said(*words.of_weights(found, both=True), words.left_out(model))
     return View("heads", tuple(parts), model=about_model(model))
 
 
@@ -114,7 +114,7 @@ def lists(found: Found, asked: Asked, how: How) -> list[Part]:
         notes = [words.MEANING, words.ENTROPY, words.rows(found)]
     if found.random is None:
         notes.append(words.NO_ROOM if how.n_seeds else words.UNASKED)
-    notes += words.copying(found.weights, both=full)
+    notes += words.of_weights(found.weights, both=full)
     return parts + said(*notes, words.left_out(found.model))
 
 
@@ -168,7 +168,7 @@ def map_of_weights(weights: Weights, asked: Asked, name: str) -> list[Part]:
     """A score of the weights as a heat map."""
     score = weights.best(name)
     kind: Kind = "signed" if name == EIGEN else "probability"
-    text = words.eigenvalues(weights) if name == EIGEN else words.tokens(weights)
+    text = words.eigen(weights) if name == EIGEN else words.copying(weights)
     grid = heat_map(titled(name, score), score, asked, weights.model.spec, (kind, name))
     return [grid, *said(text, words.left_out(weights.model))]
 

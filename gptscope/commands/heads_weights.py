@@ -39,17 +39,17 @@ PAIRS = (
 
 def copies(weights: Weights, heads: Sequence[tuple[int, int]]) -> list[Part]:
     """How much heads copy, and what chance would give."""
-    found, score = weights.raised, weights.best(COPYING)
+    found, score = weights.copying, weights.best(COPYING)
     if found is None:
         return []
-    arrays = (weights.copying.eigenvalues, found.most, found.top, found.above_mean)
+    arrays = (weights.eigen.eigenvalues, found.most, found.top, found.above_mean)
     rows = []
     for at in heads:
         named = has_word(score, at)
         rows.append((*at, *(float(one[at]) for one in arrays), WORDS[COPYING] if named else None))
     title = f"Copying: how often a token raises itself ({found.n:,} of {found.n_vocab:,} tokens)"
     chance = zip(COPIES[3:], found.chance.values(), strict=False)
-    level = (COPIES[2], 0.0), (SPREAD, weights.copying.spread), *chance
+    level = (COPIES[2], 0.0), (SPREAD, weights.eigen.spread), *chance
     return [Table(title, COPIES, rows, "copying"), Facts("What chance gives", level, "chance")]
 
 

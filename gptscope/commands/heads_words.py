@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from gptscope.analysis.heads.raised import TOP
+from gptscope.analysis.heads.copying import TOP
 from gptscope.analysis.heads.scores import SHARES
 from gptscope.analysis.heads.verdict import ERRORS, SHARE, TIMES
 from gptscope.model.blocks import outlines
@@ -75,15 +75,15 @@ def more_named(counts: dict[str, int], shown: int) -> str:
     return f"Shown are {', '.join(cut)}; --top {most} shows all." if cut else ""
 
 
-def copying(weights: Weights, *, both: bool) -> list[str]:
+def of_weights(weights: Weights, *, both: bool) -> list[str]:
     """What the copying scores mean, the better one or both."""
-    made = tokens(weights)
-    return [text for text in (made, eigenvalues(weights) if both or not made else "") if text]
+    made = copying(weights)
+    return [text for text in (made, eigen(weights) if both or not made else "") if text]
 
 
-def tokens(weights: Weights) -> str:
+def copying(weights: Weights) -> str:
     """What it means how often a token raises itself; nothing where that was not measured."""
-    found = weights.raised
+    found = weights.copying
     if found is None:
         return ""
     return (
@@ -94,9 +94,9 @@ def tokens(weights: Weights) -> str:
     )
 
 
-def eigenvalues(weights: Weights) -> str:
+def eigen(weights: Weights) -> str:
     """What the eigenvalues mean, and how far those of random heads go."""
-    spread = weights.copying.spread
+    spread = weights.eigen.spread
     chance = f" Random heads have 0 on the whole, with a standard deviation of {spread:.2g}."
     return (
         "Eigen: sum of the eigenvalues of the map from all tokens to all logits over the sum of "

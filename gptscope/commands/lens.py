@@ -11,7 +11,7 @@ from gptscope.commands.lens_look import COLUMNS, Look, Show
 from gptscope.commands.lens_parts import asked, grid, tables
 from gptscope.commands.lens_words import left_out, many, notes
 from gptscope.commands.options import Answer, Pass, Target, with_options
-from gptscope.commands.output import chosen_format, show
+from gptscope.commands.output import for_programs, show
 from gptscope.commands.session import Run, start
 from gptscope.errors import UsageError, check_index
 from gptscope.view import View
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from gptscope.model.weights import Model
     from gptscope.view import Part
 
-DATA = ("json", "csv", "npz")  # formats for programs
 TOP = 3
 
 APART: Mapping[tuple[str, str], str] = {
@@ -92,7 +91,7 @@ def command(
     positions, whole = positions_of(run, at, last, target)
     trace = run.trace(*values(run.model, mid=mid))
     look = looked(run, trace, positions, (rated, top or TOP))
-    for_people = chosen_format(target) not in DATA
+    for_people = not for_programs(target)
     parts: list[Part] = [grid(look, what or Show.top)] if at is None else []
     parts += tables(look, for_people=for_people) if at is not None else []
     more = [] if whole else [left_out(look)]

@@ -49,7 +49,13 @@ class Look:
             return None
         return self.lens.answers[column]
 
+    def role(self, column: int) -> str:
+        """What the token is that is rated there."""
+        if self.answer is not None:
+            return "answer"
+        end = self.lens.positions[column] == len(self.run.ids) - 1
+        return "likeliest" if end else "came next"
+
     def after(self, column: int) -> str:
         """After which token a column stands, in words."""
-        at = self.lens.positions[column]
-        return f"after token {at} {token_glyphs(self.run.labels[at])}"
+        return f"after {self.run.place(self.lens.positions[column])}"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from math import isnan
+from math import isnan, nan
 from typing import Any
 
+from gptscope.commands.answers import POSITION, asked_table
 from gptscope.commands.lens_look import Look, Show
 from gptscope.view import Column, Grid, Kind, Table
 
@@ -90,11 +91,14 @@ def named_as(look: Look) -> str:
 
 
 def asked(look: Look) -> Table:
-    """Which token is rated at each position where one is, as numbers for programs."""
-    columns = (Column("position", "id"), Column("answer", "id"), Column("token", "token"))
-    pairs = ((at, look.answer_at(i)) for i, at in enumerate(look.lens.positions))
-    rows = [(at, i, look.text(i)) for at, i in pairs if i is not None]
-    return Table("Rated after each token", columns, rows, name="asked")
+    """Which token is rated at each position where one is, by the last row; for programs."""
+    lens, rows = look.lens, list[tuple[Any, ...]]()
+    for i, at in enumerate(lens.positions):
+        answer = look.answer_at(i)
+        if answer is not None:
+            told = lens.logit[-1, i], lens.probability[-1, i], int(lens.rank[-1, i]) or nan
+            rows.append((at, look.role(i), look.text(answer), answer, *told))
+    return asked_table("Rated after each token", rows, POSITION)
 
 
 def likeliest_in_words(look: Look, title: str) -> Table:

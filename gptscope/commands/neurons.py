@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from gptscope.commands import completion
-from gptscope.commands.attribute_asked import APART
-from gptscope.commands.attribute_question import DATA, asked_for, place, question
+from gptscope.commands.answers import APART
+from gptscope.commands.attribute_question import account_of, asked_for, question
 from gptscope.commands.options import Against, Answer, At, Pass, Target, Top, with_options
-from gptscope.commands.output import chosen_format, show
+from gptscope.commands.output import for_programs, show
 from gptscope.commands.session import Run, start, token_text
 from gptscope.errors import UsageError, check_index
 from gptscope.glyphs import token_glyphs
@@ -20,6 +21,7 @@ from gptscope.view import Note, View
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from gptscope.analysis.attribution import Account
     from gptscope.engine.trace import Trace
 
 
@@ -33,10 +35,15 @@ class Question:
     wanted: Mapping[int, float]  # token id -> how often its logit counts
     top: int
 
+    @cached_property
+    def account(self) -> Account:
+        """The terms of the logit."""
+        return account_of(self.run, self.trace, self.position, self.wanted)
+
     @property
     def place(self) -> str:
         """The token in words: `token 5 ·her`."""
-        return place(self.run, self.position)
+        return self.run.place(self.position)
 
     @property
     def logit(self) -> str:
@@ -114,7 +121,7 @@ def command(
         from gptscope.commands.neurons_strongest import parts_of_strongest
 
         parts = parts_of_strongest(asked, layer)
-    if chosen_format(target) in DATA:  # people read it in titles
+    if for_programs(target):  # people read it in titles
         told = question(run, trace, position, wanted, given=answer is not None, data=True)
         parts = (told, *parts)
     said = () if answer is not None else (Note(asked.chosen),)

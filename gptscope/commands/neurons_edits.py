@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gptscope.commands.attribute_asked import EDITED
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
@@ -22,22 +20,21 @@ def edits(account: Account) -> list[Term]:
 
 def edits_after(asked: Question, account: Account, layers: Iterable[int]) -> list[Term]:
     """Those of values that the units of these layers are a part of, up to the logits."""
-    from gptscope.analysis.attribution.directions import full_name
     from gptscope.analysis.neurons import way_after
 
     found = edits(account)
     if not found:
         return []
-    model, trace = asked.run.model, asked.trace
-    values = {value for layer in set(layers) for value in way_after(model, trace, layer)}
-    names = {f"{name} {EDITED}" for name in ("logits", *map(full_name, values))}
-    return [term for term in found if term.name in names]
+    values = {value for layer in set(layers) for value in way_after(asked.trace, layer)}
+    return [term for term in found if term.of in values | {("logits", None)}]
 
 
 def told(after: list[Term]) -> Iterator[str]:
     """That what units give is counted before these edits, in a sentence."""
+    from gptscope.analysis.wiring import full_name
+
     if after:
-        names = [term.name.removesuffix(f" {EDITED}") for term in after]
+        names = [full_name(term.of) for term in after if term.of is not None]
         few = " and ".join(names) if len(names) <= FEW else f"{len(names)} values"
         row = "a row of its own" if len(names) == 1 else "in rows of their own"
         yield (

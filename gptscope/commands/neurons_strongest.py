@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gptscope.commands.neurons_edits import edits, edits_after, told
@@ -42,7 +41,7 @@ def parts_of_strongest(asked: Question, layer: int | None) -> tuple[Any, ...]:
 
     model = asked.run.model
     layers = range(model.spec.n_layers) if layer is None else [layer]
-    account = account_of(asked)
+    account = asked.account
     found = contributions(model, asked.trace, account.found, layers)
     values, says = np.moveaxis(found, -1, 0)  # [layers, F, 2] -> [layers, F] twice
     given = values * says
@@ -60,18 +59,6 @@ def parts_of_strongest(asked: Question, layer: int | None) -> tuple[Any, ...]:
     after = edits_after(asked, account, [layer for layer, _ in units])
     said = (*told(after), *notes(asked))
     return (Table(title, COLUMNS, rows, "units"), *facts, *map(Note, said))
-
-
-def account_of(asked: Question) -> Account:
-    """All terms of the logit; a bar shows where this takes long."""
-    from gptscope.analysis.attribution import attribute
-    from gptscope.commands.progress import progress
-    from gptscope.model.blocks import Counted
-
-    model = asked.run.model
-    with progress(model.spec.n_layers, "blocks") as tick:
-        counted = replace(model, blocks=Counted(model.blocks, lambda: tick(1)))
-        return attribute(counted, asked.trace, asked.position, asked.wanted)
 
 
 def raise_most(asked: Question, units: Sequence[Unit], values: Sequence[float]) -> list[str | None]:

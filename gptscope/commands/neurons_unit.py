@@ -44,9 +44,7 @@ def changed(asked: Question, layer: int) -> list[Term]:
     """What edits made of the values that hold what the units of a layer gave."""
     if not asked.trace.edits:
         return []
-    from gptscope.commands.neurons_strongest import account_of
-
-    return edits_after(asked, account_of(asked), [layer])
+    return edits_after(asked, asked.account, [layer])
 
 
 def value_at(asked: Question, unit: Unit) -> float:
@@ -109,8 +107,8 @@ def said(asked: Question, logits: Array, value: float) -> Iterator[Table]:
 
     raises, lowers = ": the logits that it raises most", ": those that it lowers most"
     if value < 0:
-        here = f" at a value above zero; here it is {value:.4g}"
-        raises, lowers = f"{here}, and lowers these", f"{here}, and raises these"
+        here = f"here, at {value:.4g}, it {{}} these"
+        raises, lowers = f": {here.format('lowers')}", f": {here.format('raises')}"
     for verb, words, sign in (("Promotes", raises, 1), ("Suppresses", lowers, -1)):
         order = nearest(sign * logits, asked.top)
         rows = [(j, token_text(asked.run.model, j), logits[j], value * logits[j]) for j in order]
@@ -138,7 +136,7 @@ def notes(asked: Question, unit: Unit) -> Iterator[str]:
     from gptscope.analysis.neurons import norms_after, norms_before
 
     model, layer = asked.run.model, unit[0]
-    after = norms_after(model, asked.trace, layer)
+    after = norms_after(asked.trace, layer)
     frozen = f"with {scales(asked, after)} frozen at {asked.place}" if after else "no norm follows"
     yield (
         f"says is what the unit adds to a logit at a value of 1, directly: {frozen}; gives is "
@@ -156,7 +154,7 @@ def notes(asked: Question, unit: Unit) -> Iterator[str]:
 
 def scales(asked: Question, norms: Sequence[str]) -> str:
     """The scales of norms in words, with their numbers where they are few."""
-    from gptscope.analysis.neurons import sigma
+    from gptscope.analysis.attribution.directions import sigma
 
     if len(norms) > FEW:
         return f"the scales of {named(norms)}"

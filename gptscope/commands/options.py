@@ -33,6 +33,25 @@ ModelName = Annotated[
 Verbose = Annotated[
     bool, typer.Option("--verbose", "-v", help="Say what was loaded, and how long it took.")
 ]
+Dtype = Annotated[str, typer.Option(help="Compute in float32, or in float64 for a check.")]
+Bos = Annotated[
+    bool | None,
+    typer.Option(
+        "--bos/--no-bos",
+        help="Begin with the BOS token, or without; else as the tokenizer's own rules do.",
+        show_default=False,
+    ),
+]
+EditTexts = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--edit",
+        "-e",
+        help="Change a value while the model runs: layers.2.heads.1.out=zero; repeatable.",
+        show_default=False,
+        autocompletion=completion.edits,
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -48,18 +67,9 @@ class Source:
     ids: Annotated[str | None, typer.Option(help="Token ids in place of a text: 643,414,266.")] = (
         None
     )
-    bos: Annotated[
-        bool | None,
-        typer.Option(
-            "--bos/--no-bos",
-            help="Begin with the BOS token, or without; else as the tokenizer's own rules do.",
-            show_default=False,
-        ),
-    ] = None
+    bos: Bos = None
     model: ModelName = "tiny"
-    dtype: Annotated[str, typer.Option(help="Compute in float32, or in float64 for a check.")] = (
-        "float32"
-    )
+    dtype: Dtype = "float32"
     verbose: Verbose = False
 
 
@@ -67,16 +77,7 @@ class Source:
 class Pass(Source):
     """What is fed to which model, and what is changed while it runs."""
 
-    edit: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--edit",
-            "-e",
-            help="Change a value while the model runs: layers.2.heads.1.out=zero; repeatable.",
-            show_default=False,
-            autocompletion=completion.edits,
-        ),
-    ] = None
+    edit: EditTexts = None
 
 
 class Theme(StrEnum):
@@ -151,7 +152,9 @@ Answer = Annotated[
 Against = Annotated[
     str | None,
     typer.Option(
-        "--against", help="A second one: the difference of the two is told.", show_default=False
+        "--against",
+        help="A second token: what is asked is the answer's logit less its logit.",
+        show_default=False,
     ),
 ]
 Top = Annotated[int, typer.Option("--top", min=1, help="How many to show.")]

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     Content = str | bytes | Callable[[BinaryIO], object]
 
+DATA = ("json", "csv", "npz")  # formats for programs
 TRIES = 100  # names for a file on its way
 
 
@@ -122,6 +123,11 @@ def chosen_format(target: Target, also: tuple[str, ...] = ()) -> str:
             f"{target.output} ends in none of: {known}", "--format names a format for any file"
         )
     return endings.get(ending, "table")
+
+
+def for_programs(target: Target) -> bool:
+    """Whether the answer goes to a program, which reads no titles, and wants all numbers."""
+    return chosen_format(target) in DATA
 
 
 def write(path: Path, made: Content, *, force: bool) -> None:

@@ -11,7 +11,7 @@ from gptscope.commands.notices import as_trained, tell_change
 from gptscope.commands.output import tell
 from gptscope.commands.reading import LONGEST, begun, read_text, tokenised
 from gptscope.errors import UsageError
-from gptscope.glyphs import visible
+from gptscope.glyphs import token_glyphs, visible
 from gptscope.model.files import counted
 from gptscope.tokens import Token, check_unicode
 
@@ -43,6 +43,10 @@ class Run:
         words = {i: token_text(self.model, i) for i in set(self.ids)}
         return tuple(words[i] for i in self.ids)
 
+    def place(self, position: int) -> str:
+        """A token in words: `token 5 ·her`."""
+        return f"token {position} {token_glyphs(token_text(self.model, self.ids[position]))}"
+
     @property
     def tokens(self) -> list[Token]:
         """Every token with its bytes and its place; without a tokenizer, ids alone."""
@@ -52,16 +56,13 @@ class Run:
 
     def trace(self, *keep: str) -> Trace:
         """A pass with these values kept; all if none is named."""
-        from gptscope.commands.progress import progress
+        from gptscope.commands.progress import counting
         from gptscope.engine.trace import trace
-        from gptscope.model.blocks import Counted
 
-        n_layers = self.model.spec.n_layers
-        with timed(self.verbose) as say, progress(n_layers, "blocks") as tick:
-            model = replace(self.model, blocks=Counted(self.model.blocks, lambda: tick(1)))
+        with timed(self.verbose) as say, counting(self.model) as model:
             made = trace(model, self.ids, keep or None, self.edits or ())
             kept = counted(len(made.names()), "value")
-            say(f"ran {n_layers} blocks in {self.model.dtype}: {kept} kept")
+            say(f"ran {model.spec.n_layers} blocks in {self.model.dtype}: {kept} kept")
         return made
 
     @property

@@ -9,7 +9,16 @@ from typing import Annotated, Any
 import typer
 
 from gptscope.commands import completion
-from gptscope.commands.options import ModelName, Pass, Target, Verbose, with_options
+from gptscope.commands.options import (
+    Bos,
+    Dtype,
+    EditTexts,
+    ModelName,
+    Pass,
+    Target,
+    Verbose,
+    with_options,
+)
 from gptscope.commands.output import refuse_existing, show
 from gptscope.commands.session import asked_edits, opened, timed
 from gptscope.commands.steer_file import beside, file_format, save
@@ -51,7 +60,11 @@ def command(
     start_files: Files = None,
     end_files: Annotated[
         list[Path] | None,
-        typer.Option("--to-file", help="The same of those.", show_default=False),
+        typer.Option(
+            "--to-file",
+            help="Texts to steer towards from a file, one in each line.",
+            show_default=False,
+        ),
     ] = None,
     layer: Annotated[
         int | None,
@@ -74,23 +87,9 @@ def command(
         int, typer.Option("--top", min=1, help="How many tokens either way, and how many texts.")
     ] = 10,
     model: ModelName = "tiny",
-    dtype: Annotated[
-        str, typer.Option(help="Compute in float32, or in float64 for a check.")
-    ] = "float32",
-    bos: Annotated[
-        bool | None,
-        typer.Option(
-            "--bos/--no-bos",
-            help="Begin with the BOS token, or without; else as the tokenizer's own rules do.",
-            show_default=False,
-        ),
-    ] = None,
-    edit: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--edit", "-e", help="Change a value while the model runs.", show_default=False
-        ),
-    ] = None,
+    dtype: Dtype = "float32",
+    bos: Bos = None,
+    edit: EditTexts = None,
     verbose: Verbose = False,
 ) -> None:
     """A direction from some texts to others, to add while the model runs.

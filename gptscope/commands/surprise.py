@@ -10,7 +10,7 @@ import typer
 
 from gptscope.commands import completion
 from gptscope.commands.options import Pass, Target, with_options
-from gptscope.commands.output import chosen_format, show
+from gptscope.commands.output import for_programs, show
 from gptscope.commands.places import places
 from gptscope.commands.session import Run, start, timed
 from gptscope.errors import UsageError
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from gptscope.model.weights import Model
 
 LONGEST = 20_000_000  # bytes of a text: its numbers take ten times as much memory
-DATA = ("json", "csv", "npz")  # formats for programs
 FEW = 24  # tokens that are all listed where nobody says how many
 TOP = 10
 
@@ -70,7 +69,7 @@ def command(
     every: Annotated[bool, typer.Option("--all", help="List every token, in order.")] = False,
     part: Annotated[
         str | None,
-        typer.Option("--part", help="Show these tokens alone: 100:200.", show_default=False),
+        typer.Option("--range", help="Show these tokens alone: 100:200.", show_default=False),
     ] = None,
     window: Annotated[
         int | None,
@@ -86,7 +85,7 @@ def command(
         typer.Option(
             "--overlap",
             min=0,
-            help="Tokens that a window shares with the one before; half a window.",
+            help="Tokens that a window shares with the one before; half a window if not given.",
             show_default=False,
         ),
     ] = None,
@@ -106,7 +105,7 @@ def command(
 
     run = start(source, longest=LONGEST)
     shown = asked(run, top, part, every=every)
-    first, for_people = read(run, window, overlap), chosen_format(target) not in DATA
+    first, for_people = read(run, window, overlap), not for_programs(target)
     if against is None:
         found = parts(first, shown, for_people=for_people)
         show(View("surprise", found, **run.about), target)
@@ -128,10 +127,10 @@ def asked(run: Run, top: int | None, part: str | None, *, every: bool) -> Shown:
         raise UsageError("give one of --top and --all, not both")
     found = None
     if part is not None:
-        some = places("--part", part, len(run.ids), "token")
+        some = places("--range", part, len(run.ids), "token")
         found = range(some[0], some[-1] + 1)
         if list(found) != some:
-            raise UsageError(f"--part takes tokens in a row, as 100:200, not {part!r}")
+            raise UsageError(f"--range takes tokens in a row, as 100:200, not {part!r}")
     n = len(run.ids) if found is None else len(found)
     return Shown(None if every or (top is None and n <= FEW) else top or TOP, found)
 
@@ -165,13 +164,12 @@ def read(run: Run, window: int | None, overlap: int | None) -> Read:
 @contextmanager
 def bar(run: Run, n_windows: int) -> Iterator[tuple[Model, Callable[[int], object]]]:
     """The model for many passes, and a bar: of blocks where there is one pass, else of tokens."""
-    from gptscope.commands.progress import progress
-    from gptscope.model.blocks import Counted, kept
+    from gptscope.commands.progress import counting, progress
+    from gptscope.model.blocks import kept
 
-    model = run.model
     if n_windows > 1:
         with progress(len(run.ids), "tokens") as tick:
-            yield replace(model, blocks=kept(model.blocks)), tick
+            yield replace(run.model, blocks=kept(run.model.blocks)), tick
         return
-    with progress(model.spec.n_layers, "blocks") as tick:
-        yield replace(model, blocks=Counted(model.blocks, lambda: tick(1))), lambda _n: None
+    with counting(run.model) as model:
+        yield model, lambda _n: None

@@ -195,7 +195,7 @@ def same_words(runs: tuple[Run, Run]) -> bool:
 
 
 def row(two: Two, labels: Sequence[str], i: int) -> tuple[Any, ...]:
-    """A row of `PIECES`."""
+    """A row of `Two.columns`."""
     a, b = (float(bits[i]) for bits in two.pair.bits)
     guesses = two.guess(i, 0), two.guess(i, 1)
     at = two.at(i)

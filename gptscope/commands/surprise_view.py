@@ -63,7 +63,7 @@ def passage_of(run: Run, shown: Shown) -> tuple[range, str | None]:
     if shown.top is None or n <= LONGEST_PASSAGE:
         return range(n), None
     left = f"The text is shown up to token {LONGEST_PASSAGE - 1} of {n - 1:,}; the sums are of all"
-    return range(LONGEST_PASSAGE), f"{left}. --part 600:900 shows another part, --all all of it."
+    return range(LONGEST_PASSAGE), f"{left}. --range 600:900 shows another part, --all all of it."
 
 
 def spoken(tokens: Sequence[int]) -> str:

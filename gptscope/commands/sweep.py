@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gptscope.analysis.sweep_choices import KINDS, METRICS, REPLACEMENTS
 from gptscope.commands import sweep_words as words
 from gptscope.commands.options import Against, Answer, At, Pass, Target, with_options
-from gptscope.commands.output import chosen_format, show
-from gptscope.commands.sweep_asked import Asked, Direction, Metric, asked_of
+from gptscope.commands.output import for_programs, show
+from gptscope.commands.sweep_asked import Asked, Direction, asked_of
 from gptscope.commands.sweep_cells import directions, patched, taken_away
 from gptscope.commands.sweep_paths import ends_of, told_by_the_other, told_instead
 from gptscope.errors import UsageError
@@ -22,25 +23,20 @@ if TYPE_CHECKING:
     from gptscope.commands.sweep_map import Map
 
 
-DATA = ("json", "csv", "npz")  # formats for programs
+# For the help, from the tables of what there is to choose.
+PATCHED_ONLY = " and ".join(name for name, kind in KINDS.items() if kind.patched_only)
+PUT = ", or ".join(one.what for one in REPLACEMENTS.values())
+DISTANCES = "".join(f"; {name}: {one.what}" for name, one in METRICS.items() if one.is_distance)
 
-
-class What(StrEnum):
-    """What is changed."""
-
-    heads = "heads"
-    attn = "attn"
-    mlp = "mlp"
-    resid = "resid"
-    pattern = "head-pattern"
-    value = "head-value"
-
-
-class With(StrEnum):
-    """What is put in the place of a value."""
-
-    mean = "mean"
-    zero = "zero"
+if TYPE_CHECKING:
+    What = str
+    With = str
+    Metric = str
+else:
+    What = StrEnum("What", {name: name for name in KINDS})
+    With = StrEnum("With", {name: name for name in REPLACEMENTS})
+    Metric = StrEnum("Metric", {name: name for name in METRICS})
+USUAL = Metric("logit")
 
 
 @with_options
@@ -54,26 +50,27 @@ def command(
         What | None,
         typer.Option(
             "--what",
-            help="Which values are changed, one in each pass; the last two need --clean.",
+            help=f"Which values are changed, one in each pass; {PATCHED_ONLY} need --clean.",
             show_default="heads",
         ),
     ] = None,
     replacement: Annotated[
         With | None,
-        typer.Option(
-            "--with", help="What is put there: the mean over tokens, or 0.", show_default="mean"
-        ),
+        typer.Option("--with", help=f"What is put there: {PUT}.", show_default="mean"),
     ] = None,
     metric: Annotated[
-        Metric, typer.Option(help="Of the answer; kl: how far all next tokens are.")
-    ] = Metric.logit,
+        Metric,
+        typer.Option(help=f"What is measured: of the answer{DISTANCES}."),
+    ] = USUAL,
     clean: Annotated[
         str | None,
-        typer.Option(help="A text with the answer, in place of TEXT.", show_default=False),
+        typer.Option(
+            help="The text that leads to the answer, in place of TEXT.", show_default=False
+        ),
     ] = None,
     corrupt: Annotated[
         str | None,
-        typer.Option(help="One of as many tokens without it.", show_default=False),
+        typer.Option(help="A text of as many tokens that leads elsewhere.", show_default=False),
     ] = None,
     direction: Annotated[
         Direction | None,
@@ -120,7 +117,7 @@ def command(
             "--freeze-mlp": freeze_mlp or None,
         }
     )
-    what, replacement = what or What.heads, replacement or With.mean
+    what, replacement = what or What("heads"), replacement or With("mean")
     asked = asked_of(source, (clean, corrupt), (answer, against), at, metric)
     way = directions(direction or Direction.denoise)
     if sender is None or receiver is None:
@@ -144,7 +141,7 @@ def command(
         said += words.of_one_token(asked, replacement)
     said += [*words.answer_note(asked), *words.edited(asked)]
     shown = [part for one in maps for part in one.parts(top)]
-    told = words.question(asked, data=chosen_format(target) in DATA)
+    told = words.question(asked, data=for_programs(target))
     parts = (*told, *shown, *words.notes(said))
     show(View("sweep", parts, **asked.run.about), target)
 
@@ -158,9 +155,9 @@ def values(asked: Asked, what: What, replacement: With, direction: Direction) ->
 
 def values_said(asked: Asked, what: What) -> list[str]:
     """What must be said of the rows and columns."""
-    by_token = what == What.resid or (asked.corrupt is not None and what in (What.attn, What.mlp))
-    said = [words.of_stream()] if what == What.resid else []
-    return said + (words.of_tokens(asked) if by_token else [])
+    by = KINDS[what].by
+    by_token = by == "token" or (asked.corrupt is not None and by == "layer")
+    return words.of_rows(what) + (words.of_tokens(asked) if by_token else [])
 
 
 def check_options(given: Mapping[str, object]) -> None:
@@ -182,8 +179,9 @@ def check_options(given: Mapping[str, object]) -> None:
         )
     if "--clean" not in has and "--direction" in has:
         raise UsageError("--direction needs --clean and --corrupt")
-    if "--clean" not in has and given["--what"] in (What.pattern, What.value):
+    kind = KINDS.get(str(given["--what"]))
+    if "--clean" not in has and kind is not None and kind.patched_only:
         raise UsageError(
             f"--what {given['--what']} needs --clean and --corrupt",
-            "--what heads takes away all that a head gives",
+            "--what heads takes away all that a head gives" if kind.by == "head" else None,
         )

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from gptscope.commands.answers import answer_id, likeliest
+from gptscope.analysis.sweep_choices import METRICS
+from gptscope.commands.answers import APART, likeliest, wanted
 from gptscope.commands.session import Run, token_text
 from gptscope.commands.sweep_texts import runs
 from gptscope.errors import UsageError, check_index
@@ -19,21 +20,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gptscope.analysis.sweep import Lane
-    from gptscope.analysis.sweep.metrics import Measure
+    from gptscope.analysis.sweep_choices import Measure, Metric
     from gptscope.commands.options import Pass
     from gptscope.model.weights import Model
 
     Array = NDArray[np.floating[Any]]
-
-APART = "answer - against"
-
-
-class Metric(StrEnum):
-    """What is asked of each pass."""
-
-    logit = "logit"
-    prob = "prob"
-    kl = "kl"
 
 
 class Direction(StrEnum):
@@ -51,7 +42,7 @@ class Asked:
     run: Run
     corrupt: Run | None
     position: int
-    metric: Metric
+    metric: str  # of METRICS
     wanted: Mapping[int, float]  # token id -> how often it counts
     roles: tuple[str, str]  # what each of them is
     logits: tuple[Array, ...]  # [V] of the run, and of the corrupt one, at the position
@@ -60,6 +51,16 @@ class Asked:
     def model(self) -> Model:
         """The model that runs."""
         return self.run.model
+
+    @property
+    def formula(self) -> Metric:
+        """The metric that is asked for."""
+        return METRICS[self.metric]
+
+    @property
+    def is_distance(self) -> bool:
+        """Whether it is how far all logits are from those of the first pass."""
+        return self.formula.is_distance
 
     @property
     def first(self) -> int:
@@ -78,10 +79,11 @@ class Asked:
     @property
     def what(self) -> str:
         """The number in words: `answer - against (logit of ·mom less that of ·dad)`."""
-        if self.metric == Metric.kl:
-            return f"KL from the {'unedited' if self.corrupt is None else 'clean'} pass, in bits"
-        name = {"logit": "logit", "prob": "probability"}[self.metric]
-        words = f"{name} of " + " less that of ".join(self.names)
+        called, unit = self.formula.called, self.formula.unit
+        if self.is_distance:
+            first = "unedited" if self.corrupt is None else "clean"
+            return f"{called} from the {first} pass" + (f", in {unit}" if unit else "")
+        words = f"{called} of " + " less that of ".join(self.names)
         return f"{APART} ({words})" if self.apart else words
 
     @property
@@ -92,7 +94,7 @@ class Asked:
     @property
     def apart(self) -> bool:
         """Whether it is a difference of two answers."""
-        return self.metric != Metric.kl and len(self.wanted) > 1
+        return not self.is_distance and len(self.wanted) > 1
 
     @property
     def names(self) -> list[str]:
@@ -102,16 +104,12 @@ class Asked:
     @property
     def where(self) -> str:
         """The place in words."""
-        return f"after token {self.position} {token_glyphs(self.run.labels[self.position])}"
+        return f"after {self.run.place(self.position)}"
 
     @property
     def measure(self) -> Measure:
         """The number that is taken of logits."""
-        from gptscope.analysis.sweep import asks, kl_from
-
-        if self.metric == Metric.kl:
-            return kl_from(self.logits[0])
-        return asks(self.metric, self.wanted)
+        return self.formula.measure(self.wanted, self.logits[0])
 
     @property
     def ends(self) -> tuple[float, ...]:
@@ -134,7 +132,7 @@ def asked_of(
     texts: tuple[str | None, str | None],
     answers: tuple[str | None, str | None],
     at: int,
-    metric: Metric,
+    metric: str,
 ) -> Asked:
     """Run the model on the text, or on the clean and the corrupt one, and read the answers.
 
@@ -143,15 +141,17 @@ def asked_of(
         UsageError: the texts do not go together, or an answer is no token.
     """
     run, corrupt = runs(source, *texts)
-    if metric == Metric.kl and answers != (None, None):
-        raise UsageError("--metric kl compares all tokens: it takes no --answer and no --against")
+    if METRICS[metric].is_distance and answers != (None, None):
+        raise UsageError(
+            f"--metric {metric} compares all tokens: it takes no --answer and no --against"
+        )
     position = check_index("token", at, len(run.ids))
     every = [one.trace("logits").logits[position] for one in (run, corrupt) if one]
-    where = f"after token {position} {token_glyphs(run.labels[position])}"
+    where = f"after {run.place(position)}"
     names = [where] if corrupt is None else [f"{where} of the clean run", "of the corrupt run"]
     best = [likeliest(row, name) for row, name in zip(every, names, strict=True)]
-    wanted = tokens_of(run.model, best, answers)
-    asked = Asked(run, corrupt, position, metric, wanted, roles(answers, corrupt), tuple(every))
+    tokens = wanted(run.model, best, *answers)
+    asked = Asked(run, corrupt, position, metric, tokens, roles(answers, corrupt), tuple(every))
     if corrupt is not None:
         check_ends(asked)
     return asked
@@ -177,25 +177,3 @@ def roles(answers: tuple[str | None, str | None], corrupt: Run | None) -> tuple[
     first = "likeliest" if corrupt is None else "likeliest, clean"
     first = first if answers[0] is None else "answer"
     return first, "likeliest, corrupt" if answers == (None, None) else "against"
-
-
-def tokens_of(
-    model: Model, best: Sequence[int], answers: tuple[str | None, str | None]
-) -> dict[int, float]:
-    """How often each token counts: 1 for the answer, -1 for the other.
-
-    `best` is the likeliest of each run. Without an answer it is that of the run; with two runs and
-    neither token given, the other is the likeliest of the corrupt run, if it is another.
-
-    Raises:
-        UsageError: one is no token of this model, or both are the same.
-    """
-    first = best[0] if answers[0] is None else answer_id(model, answers[0])
-    if answers == (None, None):
-        return {first: 1.0} | {i: -1.0 for i in best[1:] if i != first}
-    if answers[1] is None:
-        return {first: 1.0}
-    second = answer_id(model, answers[1], "--against")
-    if first == second:
-        raise UsageError(f"the answer and --against are the same token, {first}")
-    return {first: 1.0, second: -1.0}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gptscope.commands.sweep_asked import Asked, Direction, Metric
+from gptscope.commands.sweep_asked import Asked, Direction
 from gptscope.commands.sweep_map import Looks, Map
 
 if TYPE_CHECKING:
@@ -18,21 +18,18 @@ if TYPE_CHECKING:
 
     Numbers = NDArray[np.float64]
 
-DONE = {"mean": "replaced by its mean over tokens", "zero": "set to zero"}
-
 
 def taken_away(asked: Asked, what: str, replacement: str) -> Map:
     """What each value of a kind does to the answer: the change when it is taken away."""
-    from gptscope.analysis.sweep import KINDS, ablations, over, sites
+    from gptscope.analysis.sweep import KINDS, REPLACEMENTS, ablations, over, sites
 
     kind = KINDS[what]
     where = sites(kind, asked.model.spec, asked.tokens if kind.by == "token" else None)
     run = over(asked.run.ids)
     made = ablations(run, [site for row in where for site in row], replacement)
     before, *after = asked.measured([run, *made]).tolist()
-    title = f"Change of {asked.the_what}, with {kind.meaning} {DONE[replacement]}"
-    if asked.metric == Metric.kl:
-        title = f"{asked.what}, with {kind.meaning} {DONE[replacement]}"
+    told = asked.what if asked.is_distance else f"Change of {asked.the_what}"
+    title = f"{told}, with {kind.meaning} {REPLACEMENTS[replacement].done}"
     return drawn(asked, where, title, [x - before for x in after], asked.run)
 
 
@@ -96,11 +93,12 @@ def drawn(
     """The effects in the order of the values, as a picture of layers and heads or tokens."""
     import numpy as np
 
-    rows = tuple("end" if site.key == "output" else f"layer {site.layer}" for site, *_ in where)
+    first = where[0][0]
+    rows = tuple("end" if site.key != first.key else f"layer {site.layer}" for site, *_ in where)
     tokens = tuple(site.token for site in where[0] if site.token is not None) or None
     if tokens:
         columns = tuple(labels.labels[i] for i in tokens)
-    elif where[0][0].row is not None:
+    elif first.row is not None:
         columns = tuple(f"head {h}" for h in heads(asked, len(where[0])))
     else:
         columns = ("all tokens",)
@@ -115,7 +113,7 @@ def looks_of(asked: Asked, direction: Direction | None) -> Looks:
     if direction is not None:
         unchanged = float(direction == Direction.noise)
         return Looks("score", "signed", unchanged, direction.value)
-    return Looks("KL", "length") if asked.metric == Metric.kl else Looks("change")
+    return Looks(asked.formula.called, "length") if asked.is_distance else Looks("change")
 
 
 def heads(asked: Asked, n: int) -> list[str]:

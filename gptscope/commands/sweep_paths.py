@@ -5,9 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gptscope.commands.sweep_asked import Asked, Direction, Metric
+from gptscope.commands.sweep_asked import Asked, Direction
 from gptscope.commands.sweep_cells import (
-    DONE,
     PATCHED,
     directions,
     lanes_of,
@@ -53,11 +52,11 @@ def told_instead(asked: Asked, ends: Ends, replacement: str, *, freeze_mlp: bool
     from gptscope.analysis.sweep import NOTED, REPLACEMENTS, Paths, over
 
     spec, run = asked.model.spec, over(asked.run.ids, *NOTED)
-    paths = Paths(spec, run, REPLACEMENTS[replacement], (), freeze_mlp)
+    paths = Paths(spec, run, REPLACEMENTS[replacement].make, (), freeze_mlp)
     pairs = [(s, r) for s in ends[0] for r in ends[1] if paths.leads(s, r)]
     before, *after = asked.measured([run, *paths.lanes(pairs)]).tolist()
-    told = asked.what if asked.metric == Metric.kl else f"Change of {asked.the_what}"
-    title = f"{told}, with {named(ends)} {DONE[replacement]}"
+    told = asked.what if asked.is_distance else f"Change of {asked.the_what}"
+    title = f"{told}, with {named(ends)} {REPLACEMENTS[replacement].done}"
     return drawn(asked, ends, pairs, [x - before for x in after], title)
 
 

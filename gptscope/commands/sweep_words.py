@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from gptscope.analysis.sweep_choices import KINDS, REPLACEMENTS
+from gptscope.commands.answers import APART, POSITION, asked_table, rated_token
 from gptscope.commands.session import token_text
-from gptscope.commands.sweep_asked import APART, Asked, Direction, Metric
+from gptscope.commands.sweep_asked import Asked, Direction
 from gptscope.model.files import counted
 from gptscope.view import Column, Facts, Note, Table
 
@@ -23,19 +25,10 @@ MEANINGS = {
     Direction.noise: "Near 0: without the clean value here, the answer is lost; near 1: it is not "
     "needed, or something else stands in for it.",
 }
-MEAN = (
-    "Each number is from a pass of its own, in which one value is its mean over the {n} tokens of "
-    "this text: what it says everywhere stays, what it says here goes. --with zero takes both."
-)
-ZERO = (
-    "Each number is from a pass of its own, in which one value is 0. That takes away what it says "
-    "everywhere as well, which the parts after it have learned to expect: --with mean keeps it."
-)
 ALIKE = (
     "Both runs find the same token likeliest, and its logit alone says little of what differs: "
     "name two tokens between which the texts decide, with --answer and --against."
 )
-ALONE = "With one token, the mean over tokens is the value itself: --with zero takes it away."
 LATER = "Unlike in attribute, everything after the change is computed anew."
 
 
@@ -44,27 +37,18 @@ def question(asked: Asked, *, data: bool = False) -> list[Part]:
 
     For programs with the position as well, which people read in the title.
     """
-    from gptscope.engine.sampling import rank
-
     rows: list[tuple[Any, ...]] = []
     for run, logits in zip(("clean", "corrupt"), asked.logits, strict=False):
-        shares = probabilities(logits)
-        for role, i in zip(asked.roles, asked.wanted, strict=False):
-            told = float(logits[i]), float(shares[i]), rank(logits, i)
-            rows.append((run, role, token_text(asked.model, i), i, *told))
-    if asked.apart and asked.corrupt is None and asked.metric == Metric.logit:
+        named = zip(asked.roles, asked.wanted, strict=False)
+        rows += [(run, *rated_token(asked.model, one, logits)) for one in named]
+    if asked.apart and asked.corrupt is None and asked.metric == "logit":
         rows.append(("clean", APART, None, None, *asked.ends, None, None))
-    columns: tuple[Column, ...] = (
-        *(Column("run"), Column("asked"), Column("token", "token"), Column("id", "id")),
-        *(Column("logit", "signed"), Column("probability", "probability"), Column("rank", "id")),
-    )
-    title = asked.where[0].upper() + asked.where[1:]
+    before = [Column("run")]
     if asked.corrupt is None:
-        columns, rows = columns[1:], [row[1:] for row in rows]
+        before, rows = [], [row[1:] for row in rows]
     if data:
-        columns = (Column("position", "id"), *columns)
-        rows = [(asked.position, *row) for row in rows]
-    table = Table(title, columns, rows, name="asked")
+        before, rows = [POSITION, *before], [(asked.position, *row) for row in rows]
+    table = asked_table(asked.where[0].upper() + asked.where[1:], rows, *before)
     return [table] if asked.corrupt is None else [table, between(asked), differences(asked)]
 
 
@@ -74,13 +58,6 @@ def between(asked: Asked) -> Facts:
     numbers = {"clean": clean, "corrupt": corrupt, "clean - corrupt": clean - corrupt}
     pairs = tuple((Column(name, "signed"), value) for name, value in numbers.items())
     return Facts(asked.what[0].upper() + asked.what[1:], pairs, name="runs")
-
-
-def probabilities(logits: Any) -> Any:  # noqa: ANN401
-    """The probabilities [V]; of logits that are not numbers no error."""
-    from gptscope.analysis.lens import distribution
-
-    return distribution(logits)[0]
 
 
 def differences(asked: Asked) -> Table:
@@ -99,22 +76,21 @@ def differences(asked: Asked) -> Table:
 
 def of_removal(asked: Asked, replacement: str) -> list[str]:
     """What a change is, when a value is taken away."""
-    if replacement == "zero":
-        return [ZERO, LATER]
-    n = len(asked.run.ids)
-    return of_one_token(asked, replacement) or [MEAN.format(n=n), LATER]
+    meaning = REPLACEMENTS[replacement].meaning.format(n=len(asked.run.ids))
+    return of_one_token(asked, replacement) or [meaning, LATER]
 
 
 def of_one_token(asked: Asked, replacement: str) -> list[str]:
     """Why nothing changes where there is one token."""
-    return [ALONE] if replacement == "mean" and len(asked.run.ids) == 1 else []
+    alone = REPLACEMENTS[replacement].alone
+    return [alone] if alone and len(asked.run.ids) == 1 else []
 
 
 def of_patches(asked: Asked, directions: Sequence[Direction]) -> list[str]:
     """What a score is."""
     said = [SCORES, *(MEANINGS[one] for one in directions)]
     alike = len(asked.logits) > 1 and len(asked.wanted) == 1 and asked.roles[0] != "answer"
-    return said + [ALIKE] * (alike and asked.metric != Metric.kl)
+    return said + [ALIKE] * (alike and not asked.is_distance)
 
 
 def of_tokens(asked: Asked) -> list[str]:
@@ -129,9 +105,9 @@ def of_tokens(asked: Asked) -> list[str]:
     return [f"Left out, as their effect is 0: {'; '.join(said)}."] if said else []
 
 
-def of_stream() -> str:
-    """What the rows of the stream are."""
-    return "A row is the stream as it enters that layer; end: as it leaves the last."
+def of_rows(what: str) -> list[str]:
+    """What the rows are, where that must be said."""
+    return [KINDS[what].rows] if KINDS[what].rows else []
 
 
 def of_paths(asked: Asked, gives: str, *, freeze_mlp: bool, to_logits: bool) -> list[str]:
@@ -154,12 +130,8 @@ def of_paths(asked: Asked, gives: str, *, freeze_mlp: bool, to_logits: bool) -> 
 def given_instead(asked: Asked, replacement: str, directions: Sequence[Direction]) -> str:
     """What a sender gives, in words."""
     if asked.corrupt is None:
-        n = len(asked.run.ids)
-        return (
-            "0"
-            if replacement == "zero"
-            else f"its mean over the {counted(n, 'token')} of this text"
-        )
+        tokens = counted(len(asked.run.ids), "token")
+        return REPLACEMENTS[replacement].given.format(tokens=tokens)
     other = ["clean" if one == Direction.denoise else "corrupt" for one in directions]
     return f"what it gives in the {' or '.join(other)} run"
 
@@ -184,7 +156,5 @@ def notes(said: Sequence[str]) -> list[Note]:
 
 
 def answer_note(asked: Asked) -> list[str]:
-    """What KL says."""
-    if asked.metric != Metric.kl:
-        return []
-    return ["KL(before || after) of all next tokens: 0 bits where nothing changes."]
+    """What the number says, where that must be said."""
+    return [asked.formula.meaning] if asked.formula.meaning else []

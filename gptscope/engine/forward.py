@@ -8,7 +8,7 @@ Every value passes through one hook, which may note it (trace), change it (edit)
 Vaswani et al. 2017, "Attention is all you need"; Radford et al. 2019 for the order of GPT-2.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -42,24 +42,11 @@ def residual_stream(
     """Token ids [T] -> what the last block, or the first `n_layers` blocks, leave [T, d]."""
     at = np.arange(len(ids)) + (cache.length if cache else 0)
     x = embed(model, ids, at, hook)  # [T] -> [T, d]
-    x = through(model, x, range(len(model.blocks) if n_layers is None else n_layers), hook, cache)
-    if cache:
-        cache.advance(len(ids))
-    return x
-
-
-def through(
-    model: Model,
-    x: Array,
-    layers: Iterable[int],
-    hook: Hook = untouched,
-    cache: Cache | None = None,
-) -> Array:
-    """What enters the first of these blocks [T, d] -> what leaves the last of them [T, d]."""
-    at = np.arange(len(x)) + (cache.length if cache else 0)
-    for layer in layers:
+    for layer in range(len(model.blocks) if n_layers is None else n_layers):
         x = block(x, model.blocks[layer], Step(model.spec, layer, at, hook, cache))
     model.watch(x)
+    if cache:
+        cache.advance(len(ids))
     return x
 
 

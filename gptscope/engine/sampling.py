@@ -109,14 +109,6 @@ def rank(scores: Array, token_id: int) -> int:
     return int(above + np.count_nonzero(scores[:token_id] == scores[token_id])) + 1
 
 
-def log_probabilities(logits: Array) -> Array:
-    """The natural logarithm of softmax(logits) over the last axis, in float64: [..., V]."""
-    x = np.asarray(logits, np.float64)
-    x = x - x.max(axis=-1, keepdims=True)
-    logs: Array = x - np.log(np.exp(x).sum(axis=-1, keepdims=True))
-    return logs
-
-
 def create_rng(seed: int) -> np.random.Generator:
     """A source of random numbers; the same seed draws the same tokens.
 

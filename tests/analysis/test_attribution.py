@@ -299,8 +299,21 @@ def test_only_what_is_no_sum_of_its_parts_is_told(edit, names):
     trace = gptscope.trace(model, [1, 2, 3], KEEP_EDITED, edits=[edit])
     account = attribute(model, trace, 1, {3: 1.0})
     assert_adds_up(account, "float32")
-    found = [term.name for term in account.terms if term.kind == "edit"]
-    assert found == [f"{name} changed by --edit" for name in names]
+    found = [term for term in account.terms if term.kind == "edit"]
+    assert [term.name for term in found] == [f"{name} changed by --edit" for name in names]
+    assert [name_of(term.of) for term in found] == names
+
+
+def test_every_term_tells_the_value_that_it_is_of():
+    model = CHANGES["output_bias"](WIRED["post_norm"](micro_model()))
+    account = attribute(model, gptscope.trace(model, [1, 2, 3], KEEP), 1, {3: 1.0})
+    of = {term.name: term.of for term in account.terms}
+    assert of.pop("output_bias") is None
+    assert of["layers.1.heads.0"] == of["layers.1.attn.bias"] == ("attn_out", 1)
+    assert of["layers.0.mlp"] == of["layers.0.mlp.bias"] == ("mlp_out", 0)
+    assert of["layers.0.ln2.shift"] == ("ln2.out", 0)
+    assert of["token_embeddings"] == ("token_embeddings", None)
+    assert set(of.values()) <= account.found.at.keys()
 
 
 def test_a_head_without_output_gives_nothing():

@@ -6,12 +6,12 @@ from hypothesis import given, settings
 from numpy.testing import assert_allclose
 
 import gptscope
-from gptscope.analysis.heads import raised as module
+from gptscope.analysis.heads import copying as module
 from gptscope.analysis.heads.circuits import heads
 from gptscope.analysis.heads.composition import composition, level_of, norms
-from gptscope.analysis.heads.copying import both_tables, copying, fraction
+from gptscope.analysis.heads.copying import copying, sample, steps
+from gptscope.analysis.heads.eigen import both_tables, eigen, fraction
 from gptscope.analysis.heads.patterns import stripe
-from gptscope.analysis.heads.raised import raised, sample, steps
 from gptscope.analysis.heads.random_tokens import repeated
 from gptscope.analysis.heads.scores import SHARES, over_seeds, scores
 from gptscope.analysis.heads.verdict import is_far_beyond
@@ -89,9 +89,9 @@ def test_a_made_induction_head_is_found_and_nothing_else_is_called_so():
 
 def test_a_made_induction_head_copies_and_reads_the_head_before():
     model = induction_model()
-    found = copying(model)
+    found = eigen(model)
     assert_allclose(found.eigenvalues, [[0, 0], [1, 0]], atol=1e-9)
-    own = raised(model)
+    own = copying(model)
     assert_allclose([own.most, own.top, own.above_mean], [[[0, 0], [1, 0]]] * 3)
     made = composition(model)
     assert_allclose(made.scores["K"][0, 0, 1, 0], V**-0.5)
@@ -249,7 +249,7 @@ def bounds(circuit, ids):
 @given(micro_models())
 def test_copying_is_that_of_the_whole_circuit(model):
     model = replace(model, dtype=np.dtype("f8"), bos_id=None)
-    found, own = copying(model), raised(model)
+    found, own = eigen(model), copying(model)
     ids = sample(model, 999, np.random.default_rng(0))
     assert sorted(ids) == list(range(model.spec.n_vocab))
     assert (own.n, own.n_vocab) == (len(ids), len(ids))
@@ -280,18 +280,18 @@ def giving_back(out_table=None, n=64, width=8):
 
 
 def shares_of(model):
-    found = raised(model)
+    found = copying(model)
     return [one.item() for one in (found.most, found.top, found.above_mean)]
 
 
 def test_a_head_that_gives_back_what_it_reads_copies():
     model = giving_back()
-    assert_allclose(copying(model).eigenvalues, [[1.0]], rtol=1e-5)
+    assert_allclose(eigen(model).eigenvalues, [[1.0]], rtol=1e-5)
     assert shares_of(model) == [1, 1, 1]
-    found = raised(model)
+    found = copying(model)
     assert is_far_beyond(found.top.item(), found.error().item(), found.chance["top"])
     minus = in_attention(model, out=Linear(-np.eye(8, dtype="f4"), None))
-    assert_allclose(copying(minus).eigenvalues, [[-1.0]], rtol=1e-5)
+    assert_allclose(eigen(minus).eigenvalues, [[-1.0]], rtol=1e-5)
     assert shares_of(minus) == [0, 0, 0]
 
 
@@ -302,14 +302,14 @@ def test_a_head_that_writes_nothing_does_not_copy(tiny):
     block = tiny.blocks[1]
     block = replace(block, attention=replace(block.attention, out=Linear(out, None)))
     model = replace(tiny, blocks=(tiny.blocks[0], block, *tiny.blocks[2:]))
-    found = raised(model)
+    found = copying(model)
     assert found.most[1, 1] == found.top[1, 1] == found.above_mean[1, 1] == 0
-    assert copying(model).eigenvalues[1, 1] == 0
+    assert eigen(model).eigenvalues[1, 1] == 0
     top, error = found.top, found.error()
     assert not any(
         is_far_beyond(top[at], error[at], found.chance["top"]) for at in np.ndindex(top.shape)
     )
-    assert_allclose(np.delete(top, 1, axis=0), np.delete(raised(tiny).top, 1, axis=0))
+    assert_allclose(np.delete(top, 1, axis=0), np.delete(copying(tiny).top, 1, axis=0))
 
 
 def test_a_head_that_raises_all_tokens_alike_does_not_copy():
@@ -325,10 +325,10 @@ def test_tokens_that_are_level_count_against_a_head(alike, expected):
     table = np.repeat(np.asarray(model.token_table)[:10], alike, axis=0)[:60]
     table = np.vstack([table, np.full((60 - len(table), 8), -0.01, "f4")])
     model = replace(model, token_table=table, output_table=table)
-    assert raised_of(model, np.arange(10 * alike)).tolist() == expected
+    assert copying_of(model, np.arange(10 * alike)).tolist() == expected
 
 
-def raised_of(model, ids):
+def copying_of(model, ids):
     """`most` and `top` of the only head over these tokens."""
     read = np.asarray(model.token_table)[ids]
     y = module.lists(model, 0, read)
@@ -340,7 +340,7 @@ def raised_of(model, ids):
 def test_each_token_is_rated_among_all(monkeypatch):
     monkeypatch.setattr(module, "SAMPLE", 100)
     model = gptscope.load("llama-tiny")
-    found = raised(model, seed=1)
+    found = copying(model, seed=1)
     assert (found.n, found.n_vocab) == (100, 4096)
     assert_allclose(found.chance["top"], 5 / 4096)
     assert_allclose([found.chance["most"], found.chance["above_mean"]], [1 / 4096, 0.5])
@@ -358,10 +358,10 @@ def test_each_token_is_rated_among_all(monkeypatch):
 @pytest.mark.parametrize("sizes_of", [(1, 1, 1), (3, 5, 7), (64, 1 << 30, 64)])
 def test_pieces_change_nothing(monkeypatch, sizes_of):
     model = replace(micro_model(sizes(n_vocab=40, n_layers=3)), dtype=np.dtype("f8"))
-    whole, ticks = raised(model), []
+    whole, ticks = copying(model), []
     for name, size in zip(("AT_ONCE", "LISTS", "LOGITS"), sizes_of, strict=True):
         monkeypatch.setattr(module, name, size)
-    found = raised(model, ticks.append)
+    found = copying(model, ticks.append)
     assert sum(ticks) == steps(model, range(3))
     for name in ("most", "top", "above_mean"):
         assert_allclose(getattr(found, name), getattr(whole, name))
@@ -371,9 +371,9 @@ def test_pieces_change_nothing(monkeypatch, sizes_of):
 def test_the_layers_that_are_asked_for_alone_are_measured(monkeypatch):
     monkeypatch.setattr(module, "LISTS", 1)
     model, ticks, made = micro_model(sizes(n_vocab=40, n_layers=4)), [], []
-    whole = raised(model)
+    whole = copying(model)
     monkeypatch.setattr(module, "lists", lambda m, i, x: made.append(i) or module_lists(m, i, x))
-    found = raised(model, ticks.append, layers=[1, 3])
+    found = copying(model, ticks.append, layers=[1, 3])
     assert made == [1, 3]
     assert sum(ticks) == steps(model, [1, 3])
     for name in ("most", "top", "above_mean"):
@@ -389,10 +389,10 @@ def test_the_sample_has_no_special_tokens_and_no_rows_of_zeros():
     model = replace(model, token_table=table, output_table=out_table)
     assert sorted(sample(model, 9, np.random.default_rng(0))) == [1, 2, 4, 6, 7, 8]
     assert len(sample(model, 2, np.random.default_rng(0))) == 2
-    assert (raised(model).n, raised(model).n_vocab) == (6, 9)
+    assert (copying(model).n, copying(model).n_vocab) == (6, 9)
     nothing = replace(model, token_table=np.zeros_like(table))
-    assert raised(nothing).n == 0
-    assert np.isnan(raised(nothing).top).all()
+    assert copying(nothing).n == 0
+    assert np.isnan(copying(nothing).top).all()
 
 
 def test_random_heads_spread_about_nothing(tiny):
@@ -400,22 +400,22 @@ def test_random_heads_spread_about_nothing(tiny):
     tables = both_tables(tiny)
     v = rng.normal(size=(400, s.d_model, s.d_head))
     found = fraction(v, rng.normal(size=(400, s.d_head, s.d_model)), tables)
-    spread = copying(tiny).spread
+    spread = eigen(tiny).spread
     assert abs(found.mean()) < 5 * spread / 400**0.5
     assert_allclose(found.std(), spread, rtol=0.3)
-    assert copying(tiny).spread == spread
+    assert eigen(tiny).spread == spread
     even = replace(tiny, token_table=np.eye(s.d_model), output_table=np.eye(s.d_model))
     even = replace(even, spec=replace(s, n_vocab=s.d_model), ln_final=None, tokenizer=None)
-    assert copying(even).spread < spread / 2  # more directions, nearer to nothing
+    assert eigen(even).spread < spread / 2  # more directions, nearer to nothing
 
 
 def test_a_gain_of_a_norm_counts():
     model = micro_model(bias=False)
     gain = np.linspace(-1, 2, model.spec.d_model).astype("f4")
     other = in_blocks(model, lambda b: replace(b, ln1=Norm(gain, None)))
-    assert np.abs(copying(other).eigenvalues - copying(model).eigenvalues).max() > 0.05
+    assert np.abs(eigen(other).eigenvalues - eigen(model).eigenvalues).max() > 0.05
     last = replace(model, ln_final=Norm(gain, None))
-    assert np.abs(copying(last).eigenvalues - copying(model).eigenvalues).max() > 0.05
+    assert np.abs(eigen(last).eigenvalues - eigen(model).eigenvalues).max() > 0.05
 
 
 def test_one_broken_head_leaves_the_others_alone():
@@ -425,8 +425,8 @@ def test_one_broken_head_leaves_the_others_alone():
     block = model.blocks[1]
     broken = replace(block, attention=replace(block.attention, v=Linear(weight, None)))
     model = replace(model, blocks=(model.blocks[0], broken))
-    found = copying(model)
-    own = raised(model)
+    found = eigen(model)
+    own = copying(model)
     for one in (found.eigenvalues, own.most, own.top, own.above_mean):
         assert np.isnan(one).tolist() == [[False, False], [True, False]]
     assert np.isfinite(found.spread)
@@ -440,7 +440,7 @@ def test_a_broken_row_of_the_vocabulary_leaves_no_number(row):
     table = np.array(model.output_table)
     table[row, 1] = np.nan
     model = replace(model, output_table=table, tied=False)
-    found, own = copying(model), raised(model)
+    found, own = eigen(model), copying(model)
     assert np.isnan([found.eigenvalues, own.most, own.top, own.above_mean]).all()
     assert np.isnan(found.spread)
 
@@ -448,7 +448,7 @@ def test_a_broken_row_of_the_vocabulary_leaves_no_number(row):
 def test_each_layer_is_told():
     ticks = []
     model = micro_model(sizes(n_layers=3))
-    copying(model, ticks.append)
+    eigen(model, ticks.append)
     composition(model, ticks.append)
     assert ticks == [1] * 6
 
@@ -456,6 +456,6 @@ def test_each_layer_is_told():
 @pytest.mark.parametrize("change", [*WIRED.values(), *CHANGES.values()])
 def test_every_kind_of_model_has_copying_and_composition(change):
     model = change(micro_model())
-    assert np.isfinite(copying(model).eigenvalues).all()
-    assert np.isfinite(raised(model).above_mean).all()
+    assert np.isfinite(eigen(model).eigenvalues).all()
+    assert np.isfinite(copying(model).above_mean).all()
     assert all(np.isfinite(one[0, :, 1]).all() for one in composition(model).scores.values())

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import gptscope
 from gptscope.analysis import lens as module
-from gptscope.analysis.lens import came_next, lens, mean_bits, on_top_from, states
+from gptscope.analysis.lens import came_next, lens, on_top_from, states
 from gptscope.engine.forward import unembed
 from gptscope.engine.trace import trace
 from gptscope.errors import UsageError
@@ -269,12 +269,6 @@ def test_a_token_that_may_not_come_adds_nothing():
     assert np.isfinite(found.entropy).all()
     assert (found.rank == 13).all()
     assert (found.probability == 0).all()
-
-
-def test_what_has_no_probability_adds_nothing():
-    assert mean_bits(np.array([0.0, 0.5, 0.5]), np.array([np.inf, 1.0, 1.0])) == 1 / np.log(2)
-    assert np.isnan(mean_bits(np.array([np.nan, 1.0]), np.array([0.0, 0.0])))
-    assert str(mean_bits(np.array([1.0]), np.array([-0.0]))) == "0.0"
 
 
 @pytest.mark.parametrize(

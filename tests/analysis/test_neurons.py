@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import gptscope
 from gptscope.analysis.attribution import attribute, directions
+from gptscope.analysis.attribution.directions import frozen, frozen_back, sigma
 from gptscope.analysis.neighbours import nearest
 from gptscope.analysis.neurons import (
     KEEP,
@@ -19,8 +20,6 @@ from gptscope.analysis.neurons import (
     norms_before,
     reads_along,
     says,
-    sigma,
-    through,
 )
 from gptscope.model.dtypes import BF16
 from gptscope.model.weights import Linear
@@ -135,11 +134,20 @@ def check_reads(model, trace):
             for part in parts:
                 x = part
                 for name in reversed(norms_before(trace, layer)):
-                    x = through(model, trace, name, x, position)
+                    x = frozen(model, name, x, sigma(trace, name, position))
                 came.append(x @ matrix.weight[:, 0].astype(np.float64))
             for name in norms_before(trace, layer):
                 scale *= sigma(trace, name, position)
             assert_allclose(np.array(came) * scale, parts @ u, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("change", ["scales", "rms_norm"])
+def test_a_frozen_norm_backwards_is_its_transpose(change):
+    model = CHANGES[change](micro_model(dtype="float64"))
+    x, u = np.random.default_rng(0).normal(size=(2, model.spec.d_model))
+    for name in ("layers.0.ln1", "ln_final"):
+        given = frozen(model, name, x, 3.0) @ u
+        assert_allclose(frozen_back(model, name, u, 3.0) @ x, given, rtol=1e-12)
 
 
 @given(models_and_ids())
@@ -180,7 +188,7 @@ WAYS = {  # norms after the units of layer 0 of two, and before those of layer 1
 def test_the_norms_on_the_way(wiring):
     model = WIRED[wiring](micro_model())
     trace = gptscope.trace(model, IDS, KEEP)
-    assert (norms_after(model, trace, 0), norms_before(trace, 1)) == WAYS[wiring]
+    assert (norms_after(trace, 0), norms_before(trace, 1)) == WAYS[wiring]
 
 
 def test_a_norm_of_the_embeddings_is_on_the_way():

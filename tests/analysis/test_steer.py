@@ -10,7 +10,6 @@ from gptscope.analysis.steer import (
     activations,
     cosines,
     direction,
-    leads_to,
     lensed,
     separation,
 )
@@ -195,9 +194,3 @@ def test_after_the_last_norm_it_is_the_output_matrix():
     given = lensed(model, trace(model, IDS), ("ln_final.out", None), v)
     logits = model.output_table @ v
     assert_allclose(given, logits - logits.mean(), rtol=1e-12, atol=1e-12, strict=True)
-
-
-def test_leads_to_goes_the_whole_way(micro):
-    made = trace(micro, IDS)
-    assert leads_to(made, ("ln_final.out", None), ("position_embeddings", None))
-    assert not leads_to(made, ("output", 0), ("output", 1))

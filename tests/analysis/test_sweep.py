@@ -8,13 +8,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from gptscope.analysis.sweep import (
     KINDS,
+    METRICS,
     REPLACEMENTS,
     Lane,
     Setting,
     Site,
     ablations,
-    asks,
-    kl_from,
     lanes,
     measured,
     normalised,
@@ -241,20 +240,24 @@ def test_a_lane_ends_where_it_is_needed_no_more():
 # What is asked
 
 
+def number(metric, wanted, logits, before=()):
+    return METRICS[metric].measure(wanted, np.float64(before))(logits)
+
+
 def test_metrics():
     logits = np.float32([1, 2, 0.5])
     shares = np.exp(np.float64(logits)) / np.exp(np.float64(logits)).sum()
-    assert asks("logit", {0: 1.0})(logits) == 1
-    assert asks("logit", {1: 1.0, 2: -1.0})(logits) == 1.5
-    assert_allclose(asks("prob", {0: 1.0})(logits), shares[0])
-    assert_allclose(asks("prob", {0: 1.0, 2: -1.0})(logits), shares[0] - shares[2])
+    assert number("logit", {0: 1.0}, logits) == 1
+    assert number("logit", {1: 1.0, 2: -1.0}, logits) == 1.5
+    assert_allclose(number("prob", {0: 1.0}, logits), shares[0])
+    assert_allclose(number("prob", {0: 1.0, 2: -1.0}, logits), shares[0] - shares[2])
 
 
 def test_kl_is_in_bits_and_from_the_reference():
     sure, even = np.float64([800, 0]), np.float64([0, 0])
-    assert_allclose(kl_from(sure)(even), 1)
-    assert kl_from(even)(even) == 0
-    assert kl_from(even)(sure) > 100
+    assert_allclose(number("kl", {}, even, sure), 1)
+    assert number("kl", {}, even, even) == 0
+    assert number("kl", {}, sure, even) > 100
 
 
 def test_scores():

@@ -16,7 +16,7 @@ from gptscope.analysis.sweep import (
     patches,
     taken,
 )
-from gptscope.analysis.sweep.sites import mean
+from gptscope.analysis.sweep_choices import mean
 from gptscope.engine.edits import Edits
 from gptscope.engine.trace import trace
 from gptscope.errors import UsageError

@@ -1,10 +1,12 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from numpy.testing import assert_allclose
 
 import gptscope
-from gptscope.analysis.wiring import SOURCES, sources, summands
+from gptscope.analysis.wiring import SOURCES, end, leads_to, sources, summands, way
 from gptscope.engine.forward import WIRINGS
 from tests.helpers.micro import micro_model, models_and_ids
 from tests.helpers.variants import WIRED, normed_embeddings, one_norm, post_norm, sandwich
@@ -76,3 +78,27 @@ def test_after_a_post_norm_the_stream_is_the_norm():
     trace = gptscope.trace(post_norm(micro_model()), [1, 2])
     assert summands(trace, "input", 1) == [("ln2.out", 0)]
     assert summands(trace, "input", 0) == EMBEDDINGS
+
+
+def test_a_value_leads_to_what_it_is_a_part_of(micro):
+    trace = gptscope.trace(micro, [1, 2])
+    assert leads_to(trace, end(trace), ("position_embeddings", None))
+    assert not leads_to(trace, ("output", 0), ("output", 1))
+
+
+def test_the_way_has_both_ends():
+    trace = gptscope.trace(micro_model(), [1, 2])
+    start, goal = ("output", 1), ("mlp_out", 0)
+    between = [("resid_after_attn", 1), ("input", 1), ("output", 0)]
+    assert way(trace, start, goal) == [start, *between, goal]
+    assert way(trace, goal, goal) == [goal]
+    with pytest.raises(KeyError):
+        way(trace, goal, start)
+
+
+@pytest.mark.parametrize("wiring", WIRED)
+def test_the_end_is_what_the_output_matrix_reads(wiring):
+    model = replace(WIRED[wiring](micro_model(dtype="float64")), output_bias=None)
+    trace = gptscope.trace(model, [1, 2])
+    read = trace.values[end(trace)]
+    assert_allclose(read @ model.output_table.T * model.spec.logit_scale, trace.logits, rtol=1e-9)

@@ -2,7 +2,15 @@ import numpy as np
 import pytest
 
 import gptscope
-from gptscope.commands.answers import answer_id, first_token, likeliest, shown_as, single
+from gptscope.commands.answers import (
+    answer_id,
+    drawable,
+    first_token,
+    likeliest,
+    shown_as,
+    single,
+    wanted,
+)
 from gptscope.errors import GptscopeError, UsageError
 from gptscope.glyphs import token_glyphs
 from gptscope.tokens import Tokenizer
@@ -151,6 +159,41 @@ def test_the_likeliest():
     assert likeliest(np.array([0.5, -np.inf, 2.0, 2.0]), "here") == 2
 
 
-def test_logits_that_are_no_numbers():
-    with pytest.raises(GptscopeError, match="the logits after token 3 hold NaN, so no token"):
-        likeliest(np.array([0.5, np.nan]), "after token 3")
+@pytest.mark.parametrize(
+    ("logits", "what"),
+    [
+        ([0.5, np.nan], "NaN"),
+        ([np.inf, np.nan], "NaN"),
+        ([0.5, np.inf], "infinity"),
+        ([-np.inf, -np.inf], "-infinity alone"),
+    ],
+)
+def test_logits_that_are_no_numbers(logits, what):
+    assert not drawable(np.array(logits))
+    with pytest.raises(GptscopeError, match=f"^the logits after token 3 hold {what}, so no token"):
+        likeliest(np.array(logits), "after token 3")
+
+
+# How often each token counts
+
+
+@pytest.mark.parametrize(
+    ("best", "answer", "against", "expected"),
+    [
+        ([3], None, None, {3: 1.0}),
+        ([3, 4], None, None, {3: 1.0, 4: -1.0}),
+        ([3, 3], None, None, {3: 1.0}),
+        ([3, 4], "<id 5>", None, {5: 1.0}),
+        ([3, 4], None, "<id 5>", {3: 1.0, 5: -1.0}),
+        ([3], "<id 5>", "<id 3>", {5: 1.0, 3: -1.0}),
+    ],
+)
+def test_how_often_a_token_counts(bare, best, answer, against, expected):
+    found = wanted(bare, best, answer, against)
+    assert list(found.items()) == list(expected.items())
+
+
+@pytest.mark.parametrize("answer", [None, "<id 3>"])
+def test_a_token_against_itself(bare, answer):
+    with pytest.raises(UsageError, match=r"^the answer and --against are the same token, 3$"):
+        wanted(bare, [3], answer, "<id 3>")

@@ -103,7 +103,7 @@ def test_answers_and_their_difference(tiny, trace, edited):
 def test_what_was_asked_is_told_as_numbers(trace, tiny):
     edit = ["compare", SENTENCE, "--edit", EDIT]
     plain, of_one, of_two = (
-        [[*row.values()] for row in named(parts(*edit, *more), "asked")["rows"]]
+        [[*row.values()][:4] for row in named(parts(*edit, *more), "asked")["rows"]]
         for more in ([], ["-a", "<id 5>"], ["-a", "<id 5>", "--against", "<id 7>", "--at", "2"])
     )
     best = int(trace.logits[-1].argmax())
@@ -111,6 +111,12 @@ def test_what_was_asked_is_told_as_numbers(trace, tiny):
     assert plain == [[5, "likeliest", first, best]]
     assert of_one == [[5, "answer", five, 5]]
     assert of_two == [[2, "answer", five, 5], [2, "against", seven, 7]]
+    (row,) = named(parts(*edit, "-a", "<id 5>"), "asked")["rows"]
+    logits = trace.logits[-1]
+    assert list(row)[4:] == ["logit", "probability", "rank"]
+    assert row["logit"] == pytest.approx(logits[5])
+    assert row["probability"] == pytest.approx(probabilities(logits)[5])
+    assert row["rank"] == rank(logits, 5)
     assert "position   asked" not in run_cli([*edit, "-a", "<id 5>"]).text
 
 

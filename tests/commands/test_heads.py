@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 import gptscope
 from gptscope.analysis.heads.composition import composition
 from gptscope.analysis.heads.copying import Copying, copying
-from gptscope.analysis.heads.raised import Raised, raised
+from gptscope.analysis.heads.eigen import Eigen, eigen
 from gptscope.analysis.heads.random_tokens import repeated
 from gptscope.analysis.heads.scores import SCORES, SHARES, Repeated, over_seeds, scores, unread
 from gptscope.commands import heads_words
@@ -79,7 +79,7 @@ def test_a_row_for_each_head_and_one_for_chance(answer, drawn, on_text, llama):
         at = SCORES.index("entropy")
         assert_allclose(shown[:-1, len(SHARES)], (values[at] / even[at, 0]).ravel(), rtol=1e-6)
         assert_allclose(shown[-1, len(SHARES)], 1)
-    copied = copying(llama)
+    copied = eigen(llama)
     shown = np.array(random["values"])[:, -1]
     assert_allclose(shown, [*copied.eigenvalues.ravel(), 0], rtol=1e-6)
 
@@ -155,7 +155,7 @@ def test_heads_that_see_too_little_are_told():
 def test_the_heat_map_of_eigenvalues_is_signed(llama):
     answer = parts("heads", TWICE, *LLAMA, "--score", "eigen", "--seeds", "0")
     (grid,) = of_kind("grid", answer)
-    assert_allclose(grid["values"], copying(llama).eigenvalues, rtol=1e-6)
+    assert_allclose(grid["values"], eigen(llama).eigenvalues, rtol=1e-6)
     assert grid["title"] == "eigen: a row for each layer, a column for each head"
     assert "Eigen: sum of the eigenvalues" in notes(answer)
 
@@ -163,7 +163,7 @@ def test_the_heat_map_of_eigenvalues_is_signed(llama):
 def test_the_heat_map_of_copying_counts_tokens(llama):
     answer = parts("heads", TWICE, *LLAMA, "--score", "copying", "--seeds", "0")
     (grid,) = of_kind("grid", answer)
-    assert_allclose(grid["values"], raised(llama).top, rtol=1e-6)
+    assert_allclose(grid["values"], copying(llama).top, rtol=1e-6)
     assert grid["title"].startswith("copying (chance 0.00122): a row for each layer")
     assert "of 256 random tokens, how many are among the 5 of all 4,096" in notes(answer)
     assert "eigenvalues" not in notes(answer)
@@ -196,9 +196,9 @@ def test_one_head_alone_has_its_layer_alone_rated(monkeypatch):
 
     def rated(model, tick, *, layers):
         asked_for.append([*layers])
-        return raised(model, tick, layers=layers)
+        return copying(model, tick, layers=layers)
 
-    monkeypatch.setattr("gptscope.analysis.heads.raised.raised", rated)
+    monkeypatch.setattr("gptscope.analysis.heads.copying.copying", rated)
     for options in (["--layer", "1", "--head", "0"], ["--layer", "-1", "--details"], ["--details"]):
         parts("heads", TWICE, "--seeds", "2", *options)
     assert asked_for == [[1], [3], [0, 1, 2, 3]]
@@ -252,7 +252,7 @@ def many(named, n_layers=5, n_heads=8):
         for rank, at in enumerate(heads):
             mean[SCORES.index(name)][at] = value - rank / 1000
     even, rows = np.full(empty.even.shape, 0.05), np.full(empty.rows.shape, 9)
-    random = Repeated(mean, np.full(mean.shape, 0.001), even, rows, 5)
+    random = Repeated(mean, np.full(mean.shape, 0.001), even, rows)
     weights = by_weights(model, composed=False, raising=())
     return Found(weights, (1, 2), empty, random, Draw(5, 9, bos=False))
 
@@ -308,9 +308,9 @@ def test_weights_alone_need_no_text(llama):
     copied, pairs = of_kind("table", answer["parts"])
     assert copied["title"] == "Copying: how often a token raises itself (256 of 4,096 tokens)"
     assert "the share is that of tokens among 5." in notes(answer["parts"])
-    expected = raised(llama)
+    expected = copying(llama)
     for name, values in {
-        "eigen": copying(llama).eigenvalues,
+        "eigen": eigen(llama).eigenvalues,
         "itself most": expected.most,
         "among 5": expected.top,
         "above mean": expected.above_mean,
@@ -329,15 +329,15 @@ def test_weights_alone_need_no_text(llama):
 
 def test_weights_alone_are_sorted_by_either_score(llama):
     for score, name, values in (
-        ("eigen", "eigen", copying(llama).eigenvalues),
-        ("copying", "among 5", raised(llama).top),
+        ("eigen", "eigen", eigen(llama).eigenvalues),
+        ("copying", "among 5", copying(llama).top),
     ):
         shown = parts("heads", *LLAMA, "--weights-only", "--sort", score, "--top", "3")[1]
         assert_allclose(column(shown, name), np.sort(values.ravel())[:-4:-1], rtol=1e-5)
 
 
 def test_eigenvalues_earn_no_verdict(answer, llama):
-    found = copying(llama)
+    found = eigen(llama)
     assert found.eigenvalues.max() > 0.9
     assert {row["score"] for row in answer[0]["rows"]} == {*SHARES}
     assert answer[0]["title"] == "The strongest heads on random tokens"
@@ -347,7 +347,7 @@ def test_eigenvalues_earn_no_verdict(answer, llama):
 
 
 def test_copying_is_the_share_of_tokens_wherever_it_stands(llama):
-    best = raised(llama).top
+    best = copying(llama).top
     at = tuple(int(i) for i in np.unravel_index(best.argmax(), best.shape))
     for options in (["--sort", "copying"], ["--details"]):
         answer = parts("heads", TWICE, *LLAMA, "--seeds", "2", *options)
@@ -366,10 +366,8 @@ def test_a_head_copies_by_its_tokens_alone():
     eigenvalues = np.array([[1.0, -1.0], [1.0, np.nan]])
     top = np.array([[0.39, 0.4], [0.0, np.nan]])
     model = micro_model()
-    own = Raised(top / 2, top, top * 2, 256, 4096)
-    table, facts = copies(
-        Weights(model, Copying(eigenvalues, 0.25), own), Asked().every(model.spec)
-    )
+    own = Copying(top / 2, top, top * 2, 256, 4096)
+    table, facts = copies(Weights(model, Eigen(eigenvalues, 0.25), own), Asked().every(model.spec))
     assert [row[-1] for row in table.rows] == [None, "copies", None, None]
     assert table.rows[1][:-1] == (0, 1, -1.0, 0.2, 0.4, 0.8)
     values = [value for _, value in facts.pairs]
@@ -379,7 +377,7 @@ def test_a_head_copies_by_its_tokens_alone():
 def test_what_chance_gives_is_left_unsaid_where_it_is_no_number():
     model = micro_model()
     eigenvalues = np.full((2, 2), np.nan)
-    (said,) = heads_words.copying(Weights(model, Copying(eigenvalues, np.nan)), both=True)
+    (said,) = heads_words.of_weights(Weights(model, Eigen(eigenvalues, np.nan)), both=True)
     assert said.startswith("Eigen: sum of the eigenvalues")
     assert said.endswith("that writes nothing. It earns no verdict.")
 

@@ -53,8 +53,25 @@ def test_a_grid_of_states_and_tokens(tiny, made, labels):
     assert rest[0]["name"] == "asked"
     best = int(made.top_ids[-1, -1, 0])
     assert column(rest[0], "position") == [*range(6)]
-    assert column(rest[0], "answer") == [*tiny.tokenizer.encode(SENTENCE)[1:], best]
+    assert column(rest[0], "asked") == [*["came next"] * 5, "likeliest"]
+    assert column(rest[0], "id") == [*tiny.tokenizer.encode(SENTENCE)[1:], best]
     assert column(rest[0], "token") == [*labels[1:], tiny.tokenizer.text_of(best)]
+    for name in ("logit", "probability", "rank"):
+        assert_allclose(column(rest[0], name), getattr(made, name)[-1], rtol=1e-5)
+
+
+def test_the_answer_is_named_where_it_is_rated():
+    table = next(p for p in parts("lens", SENTENCE, "-a", "<id 5>") if p.get("name") == "asked")
+    assert [(row["asked"], row["id"]) for row in table["rows"]] == [("answer", 5)] * 6
+
+
+def test_what_is_asked_has_the_same_columns_everywhere():
+    edit, text, rest = ["--edit", "layers.1.heads.0.out=zero"], SENTENCE, ["-a", "<id 5>"]
+    calls = ["attribute", text], ["neurons", text], ["sweep", text], ["compare", text, *edit]
+    for call in (*calls, ["lens", text]):
+        table = next(p for p in parts(*call, *rest) if p.get("name") == "asked")
+        names = [one["name"] for one in table["columns"]]
+        assert names == ["position", "asked", "token", "id", "logit", "probability", "rank"], call
 
 
 @pytest.mark.parametrize(
@@ -294,7 +311,10 @@ def test_where_nothing_is_likeliest_nothing_is_rated(folder):
     assert notes(rest)[0].endswith(
         "layers.1.output are not numbers, and no answer can be rated there"
     )
-    grid, *rest = broken(folder, "--show", "rank")
+    grid, of, *rest = broken(folder, "--show", "rank")
+    assert column(of, "position") == [0]
+    for name in ("logit", "probability", "rank"):
+        assert column(of, name) == ["NaN"]
     assert [row[1] for row in grid["values"]] == ["NaN"] * 3
     assert "NaN" not in [row[0] for row in grid["values"][:2]]
     assert "Nothing came after" not in " ".join(notes(rest))

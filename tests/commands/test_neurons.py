@@ -167,10 +167,9 @@ def test_a_value_below_zero_is_told(trace):
         value = float(trace.layers[0].mlp_act[5, unit])
         found = parts("neurons", SENTENCE, "--layer", "0", "--unit", str(unit))
         promotes, suppresses = (called(found, name) for name in ("promotes", "suppresses"))
-        here = f" at a value above zero; here it is {value:.4g}, and "
         if sign < 0:
-            assert promotes["title"] == f"Promotes{here}lowers these"
-            assert suppresses["title"] == f"Suppresses{here}raises these"
+            assert promotes["title"] == f"Promotes: here, at {value:.4g}, it lowers these"
+            assert suppresses["title"] == f"Suppresses: here, at {value:.4g}, it raises these"
         else:
             assert promotes["title"] == "Promotes: the logits that it raises most"
             assert suppresses["title"] == "Suppresses: those that it lowers most"

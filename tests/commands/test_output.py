@@ -10,7 +10,7 @@ import pytest
 
 from gptscope.commands import output
 from gptscope.commands.options import Target
-from gptscope.commands.output import chosen_format, write
+from gptscope.commands.output import chosen_format, for_programs, write
 from gptscope.errors import GptscopeError, UsageError
 from gptscope.render import ENDINGS
 from tests.helpers.cli import refused, run_cli, spawn
@@ -178,3 +178,17 @@ def test_a_file_system_without_links_is_written_too(tmp_path, monkeypatch):
     monkeypatch.setattr(output.os, "link", no_links)
     write(tmp_path / "a", "x", force=False)
     assert ((tmp_path / "a").read_text(), left(tmp_path)) == ("x", ["a"])
+
+
+@pytest.mark.parametrize(
+    ("target", "expected"),
+    [
+        *((Target(format=fmt), True) for fmt in ("json", "csv", "npz")),
+        *((Target(format=fmt), False) for fmt in ("table", "markdown", "html", "svg")),
+        (Target(output=Path("a.json")), True),
+        (Target(output=Path("a.md")), False),
+        (Target(), False),
+    ],
+)
+def test_what_goes_to_programs(target, expected):
+    assert for_programs(target) == expected

@@ -7,9 +7,12 @@ import threading
 
 import pytest
 
+import gptscope
 from gptscope.commands.reading import LONGEST
+from gptscope.commands.session import Run
 from gptscope.model.shipped import shipped_folders
 from tests.helpers.cli import Result, refused, run_cli, spawn
+from tests.helpers.families import family_folder
 
 QUOTES = "\u201cLily\u201d said\u2026"
 MAPPED = '"Lily" said...'
@@ -227,3 +230,16 @@ def test_what_loads_a_model_can_say_so(args, last):
     assert told.status == 0
     assert re.fullmatch(rf"{last}, \d+\.\d ms", told.err.splitlines()[-1])
     assert " ms" not in run_cli(args).err
+
+
+# A token in words
+
+
+def test_a_place_is_a_position_and_its_token(tiny, ids):
+    run = Run(tiny, tuple(ids), None)
+    assert [run.place(i) for i in (0, 5)] == ["token 0 Lily", "token 5 \u00b7her"]
+
+
+def test_without_a_tokenizer_it_is_an_id():
+    run = Run(gptscope.load(family_folder("gpt2")), (3, 1), None)
+    assert run.place(1) == "token 1 <id 1>"

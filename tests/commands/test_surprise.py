@@ -137,14 +137,14 @@ def test_a_longer_text_lists_the_worst_alone(tmp_path):
 
 
 def test_a_part_of_the_text():
-    found = parts("surprise", SENTENCE, "--part", "2:4")
+    found = parts("surprise", SENTENCE, "--range", "2:4")
     (text,) = of_kind(found, "passage")
     assert text["title"] == "Surprise of tokens 2 to 3, in bits"
     assert text["tokens"] == [" to", " play"]
     assert column(table(found), "position") == [2, 3]
     assert "Only tokens 2 to 3 are shown; the sums are those of all 6." in notes(found)
     assert sums(found) == sums(parts("surprise", SENTENCE))
-    (first,) = of_kind(parts("surprise", SENTENCE, "--part", "0"), "passage")
+    (first,) = of_kind(parts("surprise", SENTENCE, "--range", "0"), "passage")
     assert (first["title"], first["values"]) == ("Surprise of tokens 0, in bits", [None])
 
 
@@ -308,8 +308,8 @@ def test_there_is_an_end_to_what_is_read(tmp_path, monkeypatch):
         ),
         (["--window", "1", "--bos"], "a window of 1 tokens is too short"),
         (["--top", "3", "--all"], "give one of --top and --all, not both"),
-        (["--part", "0,4"], "--part takes tokens in a row, as 100:200, not '0,4'"),
-        (["--part", "9"], "token 9 is out of range"),
+        (["--range", "0,4"], "--range takes tokens in a row, as 100:200, not '0,4'"),
+        (["--range", "9"], "token 9 is out of range"),
         (["--against", "nothing-of-the-kind"], "no model"),
         (["--against", "toy"], "this model cannot read the text"),
     ],
@@ -424,7 +424,7 @@ def test_where_two_differ_most():
     assert shown["rows"] == far
     assert "3 more in the table with --top 5" in notes(found)
     assert "--no-color puts each number under its token" in notes(found)
-    part = parts("surprise", SENTENCE, "--against", "llama-tiny", "--part", "2:4")
+    part = parts("surprise", SENTENCE, "--against", "llama-tiny", "--range", "2:4")
     assert of_kind(part, "table")[1]["rows"] == every["rows"][1:3]
     assert of_kind(part, "table")[0] == of_kind(found, "table")[0]
 

@@ -1,7 +1,13 @@
+import json
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from gptscope.analysis.sweep import KINDS, METRICS, REPLACEMENTS
+from gptscope.commands.sweep import Metric, What, With
 from gptscope.commands.sweep_map import Looks, Map
 from gptscope.engine.trace import trace
 from tests.helpers.cli import asked, beside_notes, column, parts, refused, run_cli
@@ -309,6 +315,72 @@ def test_what_leads_to_the_logits(tiny):
 def test_shared_keys_are_told_of():
     ends = ["--from", "layers.0.mlp", "--to", "layers.1.heads.0.k"]
     assert "heads share their keys and values" in said(parts("sweep", *SHARED, *ends))
+
+
+# What there is to choose
+
+
+def test_options_are_the_tables():
+    assert [*What] == [*KINDS]
+    assert [*With] == [*REPLACEMENTS]
+    assert [*Metric] == [*METRICS]
+
+
+ENTRIES = """
+import sys
+from gptscope.analysis import sweep_choices as choices
+from gptscope.app import run
+
+def spread(wanted, before):
+    return lambda logits: float(logits.max() - logits.min())
+
+choices.KINDS["middle"] = choices.Kind("resid_after_attn", "token", "the middle of a block")
+choices.KINDS["early"] = choices.Kind("k", "head", "what is looked for", patched_only=True)
+choices.REPLACEMENTS["twice"] = choices.Replacement(
+    lambda site: lambda value, seen: 2 * value[site.index],
+    "its double", "doubled", "twice what it is", "Each is doubled, of {n} tokens."
+)
+choices.METRICS["spread"] = choices.Metric(
+    "spread", spread, is_distance=True, what="how wide", unit="logits", meaning="Wide is sure."
+)
+sys.exit(run(["sweep", *sys.argv[1:]]))
+"""
+
+
+def with_entries(*args):
+    made = [sys.executable, "-c", ENTRIES, *args]
+    return subprocess.run(made, capture_output=True, encoding="utf-8", check=False)
+
+
+def test_an_entry_is_all_that_is_needed(tiny):
+    options = ["--what", "middle", "--with", "twice", "--metric", "spread"]
+    answer = json.loads(with_entries(TEXT, *options, "-f", "json").stdout)["parts"]
+    grid = of_kind(answer, "grid")[0]
+    assert grid["rows"] == [f"layer {layer}" for layer in range(4)]
+    what = "spread from the unedited pass, in logits, with the middle of a block doubled"
+    assert grid["title"].startswith(what)
+    ids = tiny.tokenizer.encode(TEXT)
+    before, after = (
+        np.ptp(trace(tiny, ids, ["logits"], edits).logits[-1])
+        for edits in ([], ["layers.1.resid_after_attn[3]=*2"])
+    )
+    assert_allclose(grid["values"][1][3], after - before, atol=1e-5)
+    assert "Each is doubled, of 6 tokens." in said(answer)
+    assert "Wide is sure." in said(answer)
+
+
+def test_the_words_of_an_entry():
+    told = " ".join(with_entries("--help").stdout.replace("\u2502", " ").split())
+    for word in ("middle", "early", "twice", "spread", "or its double.", "spread: how wide."):
+        assert word in told
+    refusal = with_entries(TEXT, "--what", "early").stderr
+    assert "--what early needs --clean and --corrupt" in refusal
+    refusal = with_entries(TEXT, "--metric", "spread", "--answer", " cat").stderr
+    assert "--metric spread compares all tokens" in refusal
+    path = [TEXT, "--from", "layers.0.mlp", "--to", "logits", "--with", "twice", "-f", "json"]
+    found = json.loads(with_entries(*path).stdout)["parts"]
+    assert "the sender gives twice what it is." in said(found)
+    assert " doubled" in of_kind(found, "table")[-1]["title"]
 
 
 # What does not go

@@ -5,7 +5,6 @@ from gptscope.engine.sampling import (
     Sampling,
     create_rng,
     distribution,
-    log_probabilities,
     probabilities,
     rank,
     ranked,
@@ -207,10 +206,3 @@ def test_a_negative_seed_is_refused():
 def test_a_rank_is_the_place_among_the_ranked(scores):
     order = ranked(np.array(scores)).tolist()
     assert [rank(np.array(scores), i) for i in range(4)] == [order.index(i) + 1 for i in range(4)]
-
-
-def test_logarithms_of_probabilities_do_not_overflow_or_vanish():
-    logits = np.array([[1000, 0, -np.inf], [1, 2, 3]], np.float32)
-    found = log_probabilities(logits)
-    np.testing.assert_allclose(found[0], np.array([0, -1000, -np.inf]), strict=True)
-    np.testing.assert_allclose(found[1], np.log(probabilities(logits[1])), rtol=1e-14, strict=True)

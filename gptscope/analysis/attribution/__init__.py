@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gptscope.analysis.attribution.directions import (
+    SCALES,
     Directions,
     directions,
-    full_name,
-    reads,
     unembedded,
 )
 from gptscope.analysis.attribution.parts import (
@@ -26,7 +25,8 @@ from gptscope.analysis.attribution.parts import (
     unit_contributions,
     unit_directions,
 )
-from gptscope.analysis.attribution.records import Account, Term
+from gptscope.analysis.attribution.records import EDITED, Account, Term
+from gptscope.analysis.wiring import NORMS, full_name, reads
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from gptscope.model.weights import Model
 
 __all__ = [
+    "EDITED",
     "KEEP",
     "KEEP_EDITED",
     "Account",
@@ -49,12 +50,6 @@ __all__ = [
     "unit_directions",
 ]
 
-NORMS = (
-    "embed_norm",
-    "ln_final",
-    *(f"layers.*.{n}" for n in ("ln1", "ln1_post", "ln2", "ln2_post")),
-)
-SCALES = tuple(f"{norm}.{key}" for norm in NORMS for key in ("variance", "mean_square"))
 KEEP = (
     *("token_embeddings", "position_embeddings", "attn_concat", "mlp_out"),
     *("logits_before_cap", "logits", *SCALES),
@@ -64,7 +59,6 @@ KEEP_EDITED = (
     *(f"{norm}.out" for norm in NORMS),
 )
 ROUNDING = {"float32": 1e-5, "float64": 1e-12}  # of the product of two lengths
-EDITED = "changed by --edit"
 
 
 def attribute(model: Model, trace: Trace, position: int, wanted: Mapping[int, float]) -> Account:
@@ -101,32 +95,36 @@ def own_terms(model: Model, trace: Trace, found: Directions, value: Value) -> It
         norm = name.removesuffix(".out")
         shift = model.norm(norm).shift
         if shift is not None:
-            yield Term(f"{norm}.shift", float(shift.astype(u.dtype) @ u), "norm shift", layer)
+            yield Term(
+                f"{norm}.shift", float(shift.astype(u.dtype) @ u), "norm shift", layer, of=value
+            )
     elif not reads(trace, value):
-        yield Term(name, float(row(trace, name, found.position) @ u), "embedding")
+        yield Term(name, float(row(trace, name, found.position) @ u), "embedding", of=value)
 
 
 def of_attention(model: Model, trace: Trace, found: Directions, layer: int) -> Iterator[Term]:
     """A term for each head, and one for the bias of the output matrix."""
+    value: Value = ("attn_out", layer)
     for h, given in enumerate(head_contributions(model, trace, found, layer)):
-        yield Term(f"layers.{layer}.heads.{h}", float(given), "head", layer, h)
-    w, u = model.blocks[layer].attention.out, found.at["attn_out", layer]
+        yield Term(f"layers.{layer}.heads.{h}", float(given), "head", layer, h, value)
+    w, u = model.blocks[layer].attention.out, found.at[value]
     bias = bias_contribution(w, u, model.spec.residual_scale)
     if bias is not None:
-        yield Term(f"layers.{layer}.attn.bias", bias, "attention bias", layer)
+        yield Term(f"layers.{layer}.attn.bias", bias, "attention bias", layer, of=value)
 
 
 def of_mlp(model: Model, trace: Trace, found: Directions, layer: int) -> Iterator[Term]:
     """A term for the units of a feed-forward layer, and one for its last bias."""
-    u, name = found.at["mlp_out", layer], f"layers.{layer}.mlp"
+    value: Value = ("mlp_out", layer)
+    u, name = found.at[value], f"layers.{layer}.mlp"
     bias = bias_contribution(model.blocks[layer].mlp.down, u, model.spec.residual_scale)
     if ("mlp_act", layer) in trace.values:
         given = float(unit_contributions(model, trace, found, layer).sum())
     else:
         given = float(row(trace, f"{name}_out", found.position) @ u) - (bias or 0.0)
-    yield Term(name, given, "feed forward", layer)
+    yield Term(name, given, "feed forward", layer, of=value)
     if bias is not None:
-        yield Term(f"{name}.bias", bias, "feed-forward bias", layer)
+        yield Term(f"{name}.bias", bias, "feed-forward bias", layer, of=value)
 
 
 def at_the_end(model: Model, wanted: Mapping[int, float]) -> Iterator[Term]:
@@ -156,14 +154,14 @@ def changed(trace: Trace, found: Directions, value: Value, own: list[Term]) -> I
     more = held - sum(given) - sum(term.value for term in own)
     sizes = sum(float(np.linalg.norm(x) * np.linalg.norm(y)) for x, y in zip(have, u, strict=True))
     if not abs(more) <= rounding(trace, sizes + sum(abs(term.value) for term in own)):
-        yield Term(f"{full_name(value)} {EDITED}", more, "edit", value[1])
+        yield Term(f"{full_name(value)} {EDITED}", more, "edit", value[1], of=value)
 
 
 def with_edited_logit(account: Account, trace: Trace) -> Account:
     """The account with a term for an edit of the logits themselves."""
     if not trace.changed & {("logits", None), ("logits_before_cap", None)}:
         return account
-    term = Term(f"logits {EDITED}", account.remainder, "edit")
+    term = Term(f"logits {EDITED}", account.remainder, "edit", of=("logits", None))
     return replace(account, terms=(*account.terms, term))
 
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gptscope.analysis.wiring import SOURCES, Value, sources, tables
-from gptscope.engine.hook_points import BY_KEY
+from gptscope.analysis.wiring import NORMS, Value, end, full_name, reads
 from gptscope.engine.products import against_rows
 from gptscope.model.weights import rows
 
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.floating[Any]]
 FLOAT64 = np.dtype(np.float64)
+SCALES = tuple(f"{norm}.{key}" for norm in NORMS for key in ("variance", "mean_square"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,14 +50,13 @@ def directions(
         UsageError: the trace lacks the scale of a norm on the way.
     """
     found: dict[Value, Array] = {}
-    last = ("output", trace.spec.n_layers - 1)
-    end = last if model.ln_final is None else ("ln_final.out", None)
-    to_do: list[tuple[Value, Array]] = [(end, outward(model, wanted))]
+    to_do: list[tuple[Value, Array]] = [(end(trace), outward(model, wanted))]
     while to_do:
         value, u = to_do.pop()
         found[value] = u
         if value[0].endswith(".out"):
-            u = before_norm(model, trace, value, u, position)
+            name = full_name(value).removesuffix(".out")
+            u = frozen_back(model, name, u, sigma(trace, name, position))
         to_do += [(one, u) for one in reads(trace, value)]
     return Directions(position, wanted, found)
 
@@ -81,34 +80,35 @@ def pulled(w: Linear, u: Array) -> Array:
     return back
 
 
-def before_norm(model: Model, trace: Trace, value: Value, u: Array, position: int) -> Array:
-    """The direction of what a norm reads, from that of what leaves it."""
-    name = full_name(value).removesuffix(".out")
-    weights = model.norm(name)
-    u = weights.gain.astype(FLOAT64) * u
-    if trace.spec.norm == "layer_norm":
-        u -= u.mean()
-        square = trace[f"{name}.variance"]
-    else:
-        square = trace[f"{name}.mean_square"]
-    scaled: Array = u / np.sqrt(FLOAT64.type(square[position]) + trace.spec.norm_eps)
-    return scaled
+def frozen(model: Model, name: str, x: Array, scale: float = 1.0) -> Array:
+    """What becomes of a part of what a norm reads, its scale frozen: (x - mean) / scale * gain.
+
+    In an RMS norm the mean stays. With a scale of 1, the part comes out as long as the norm makes
+    it but for that scale.
+    """
+    if model.spec.norm == "layer_norm":
+        x = x - x.mean()
+    passed: Array = x / scale * model.norm(name).gain
+    return passed
 
 
-def reads(trace: Trace, value: Value) -> list[Value]:
-    """The values whose sum this one is, or the norm of whose sum; none where a part or table is."""
-    key, layer = value
-    if key.endswith(".out"):
-        return sources(trace, key.removesuffix(".out"), layer)
-    if key == "input":
-        return [("output", layer - 1) if layer else ("embeddings", None)]
-    if key == "embeddings":
-        normed = ("embed_norm.out", None) not in trace.lacks
-        return [("embed_norm.out", None)] if normed else tables(trace)
-    return sources(trace, key, layer) if key in SOURCES[trace.spec.wiring] else []
+def frozen_back(model: Model, name: str, u: Array, scale: float = 1.0) -> Array:
+    """The direction [d] of what a norm reads, from that of what leaves it: g * u / scale.
+
+    In a layer norm less its mean: the transpose of `frozen`.
+    """
+    u = model.norm(name).gain * u
+    if model.spec.norm == "layer_norm":
+        u = u - u.mean()
+    before: Array = u / scale
+    return before
 
 
-def full_name(value: Value) -> str:
-    """The name of a value in the trace."""
-    key, layer = value
-    return BY_KEY[key].name.format(l=layer)
+def sigma(trace: Trace, name: str, position: int) -> float:
+    """What a norm divides by at a position: sqrt(variance + eps), or of the mean square.
+
+    Raises:
+        UsageError: the trace lacks it.
+    """
+    key = "variance" if trace.spec.norm == "layer_norm" else "mean_square"
+    return float(np.sqrt(FLOAT64.type(trace[f"{name}.{key}"][position]) + trace.spec.norm_eps))

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from gptscope.analysis.attribution.directions import Directions
+    from gptscope.analysis.wiring import Value
 
+EDITED = "changed by --edit"  # after the name of a value, in that of its term
 Kind = Literal[
     "embedding",  # of the token, of its position
     "head",
@@ -30,6 +32,7 @@ class Term:
     kind: Kind
     layer: int | None = None
     head: int | None = None
+    of: Value | None = None  # of the stream, or the logits; None of what comes after the stream
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gptscope.analysis.check.result import Result, impossible
-from gptscope.analysis.compare import OF_THE_SCALE, Compared, alone, compared, first_apart
+from gptscope.analysis.errors_of_values import OF_THE_SCALE, Compared, alone, compared, first_apart
 from gptscope.engine.trace import trace
 from gptscope.errors import ModelError, UsageError
 from gptscope.model.checkpoint import open_safetensors

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gptscope.analysis.check.result import Result, impossible
-from gptscope.analysis.compare import compared
+from gptscope.analysis.errors_of_values import compared
 from gptscope.engine.cache import Cache
 from gptscope.engine.forward import forward
 from gptscope.engine.hook_points import parse

@@ -1,7 +1,8 @@
 """Where a head of a known kind would look, as a matrix [T, T], and how much of it one does.
 
-Row i reads, column j is read. The patterns of previous tokens, duplicates and induction, and
-`similarity`, are those of TransformerLens (`head_detector.py`); `stripe` is the score of its demos.
+Row i reads, column j is read. The patterns of previous tokens, duplicates and induction are those
+of TransformerLens (`head_detector.py`). Its `similarity`, and `stripe` of its demos, are here for
+the comparison with it alone: `gptscope heads` shows `scores`.
 """
 
 from __future__ import annotations
@@ -77,7 +78,8 @@ def similarity(
     """sum(weights * pattern) / sum(weights), over all rows, whether they have a target or not.
 
     [..., T, T] and [T, T] -> [...]. The measure "mul" of TransformerLens' `detect_head`. Its
-    options set the first column, or the diagonal, of the weights to 0 in both sums.
+    options set the first column, or the diagonal, of the weights to 0 in both sums. No command
+    shows it: it is for the comparison with TransformerLens.
     """
     kept = np.ones(pattern.shape, np.bool_)
     if exclude_bos:
@@ -95,6 +97,7 @@ def stripe(weights: Array, back: int) -> Array:
     With back = n - 1, on n random tokens and the same again, this is the induction score of
     TransformerLens' demos: `pattern.diagonal(dim1=-2, dim2=-1, offset=1 - n)`. Its first row,
     and the one after it where BOS stands first, have no earlier duplicate, and count all the same.
+    No command shows it: it is for the comparison with TransformerLens.
     """
     diagonal = weights.diagonal(-back, axis1=-2, axis2=-1)
     found: Array = diagonal.mean(-1)

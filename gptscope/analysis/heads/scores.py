@@ -112,7 +112,6 @@ class Repeated:
     error: Array  # [K, L, H]
     even: Array  # [K, L]
     rows: Counts  # [K, L], in one pass
-    n_seeds: int
 
 
 def over_seeds(passes: Sequence[Scores]) -> Repeated:
@@ -123,4 +122,4 @@ def over_seeds(passes: Sequence[Scores]) -> Repeated:
     values, n = np.stack([one.values for one in passes]), len(passes)
     error = values.std(0, ddof=1) / n**0.5
     even = np.mean([one.even for one in passes], axis=0)
-    return Repeated(values.mean(0), error, even, passes[0].rows, n)
+    return Repeated(values.mean(0), error, even, passes[0].rows)

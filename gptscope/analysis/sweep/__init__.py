@@ -1,16 +1,14 @@
 """The effect of every change of a kind: values taken away, or patched from another pass; paths.
 
 Each pass shares what lies before its change with the others. `sites` says what is changed, `lanes`
-runs the passes, `metrics` asks each for a number, `paths` is path patching.
+runs the passes, `metrics` asks each for a number, `paths` is path patching. What there is to choose
+is in `sweep_choices` beside this package, which loads no NumPy.
 """
 
 from gptscope.analysis.sweep.lanes import Lane, work
-from gptscope.analysis.sweep.metrics import METRICS, Setting, asks, kl_from, measured
+from gptscope.analysis.sweep.metrics import Setting, measured
 from gptscope.analysis.sweep.paths import NOTED, Part, Paths, parts
 from gptscope.analysis.sweep.sites import (
-    KINDS,
-    REPLACEMENTS,
-    Kind,
     Site,
     ablations,
     normalised,
@@ -18,6 +16,14 @@ from gptscope.analysis.sweep.sites import (
     patches,
     sites,
     taken,
+)
+from gptscope.analysis.sweep_choices import (
+    KINDS,
+    METRICS,
+    REPLACEMENTS,
+    Kind,
+    Metric,
+    Replacement,
 )
 
 __all__ = [
@@ -27,13 +33,13 @@ __all__ = [
     "REPLACEMENTS",
     "Kind",
     "Lane",
+    "Metric",
     "Part",
     "Paths",
+    "Replacement",
     "Setting",
     "Site",
     "ablations",
-    "asks",
-    "kl_from",
     "measured",
     "normalised",
     "over",

@@ -1,60 +1,28 @@
-"""What is asked of the logits after a pass, as one number."""
+"""What is asked of the logits after each pass, as one number."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gptscope.analysis.lens import distribution, divergence
 from gptscope.analysis.sweep.lanes import batches, streams, with_sources
 from gptscope.engine.forward import unembed
 from gptscope.engine.hook_points import BY_KEY
 from gptscope.engine.step import untouched
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
     from gptscope.analysis.sweep.lanes import Lane
+    from gptscope.analysis.sweep_choices import Measure
     from gptscope.engine.edits import Edits
     from gptscope.model.weights import Model
 
 Array = NDArray[np.floating[Any]]
-Measure = Callable[[Array], float]  # logits [V] -> a number
 AT_ONCE = 64  # rows of logits that are held
-
-
-def logit(logits: Array, wanted: Mapping[int, float]) -> float:
-    """The sum of some logits, each so many times: of the answer, less that of another."""
-    return sum(times * float(logits[i]) for i, times in wanted.items())
-
-
-def probability(logits: Array, wanted: Mapping[int, float]) -> float:
-    """The same of the probabilities."""
-    shares = distribution(logits)[0]
-    return sum(times * float(shares[i]) for i, times in wanted.items())
-
-
-METRICS: Mapping[str, Callable[[Array, Mapping[int, float]], float]] = {
-    "logit": logit,
-    "prob": probability,
-}
-
-
-def asks(metric: str, wanted: Mapping[int, float]) -> Measure:
-    """The metric of `METRICS` for these tokens: `{answer: 1}`, `{answer: 1, against: -1}`."""
-    formula = METRICS[metric]
-    return lambda logits: formula(logits, wanted)
-
-
-def kl_from(reference: Array) -> Measure:
-    """How far logits are from those of another pass [V]: KL(reference || logits), in bits.
-
-    Kullback and Leibler 1951.
-    """
-    p, logs = distribution(reference)
-    return lambda logits: divergence(p, logs, distribution(logits)[1])
 
 
 @dataclass(frozen=True, eq=False)

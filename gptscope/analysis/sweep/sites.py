@@ -3,41 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gptscope.analysis.sweep.lanes import Lane
+from gptscope.analysis.sweep_choices import REPLACEMENTS, Kind
 from gptscope.engine.hook_points import BY_KEY
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from gptscope.analysis.sweep.lanes import Put, Seen
     from gptscope.model.spec import Spec
 
 Array = NDArray[np.floating[Any]]
-
-
-@dataclass(frozen=True)
-class Kind:
-    """Values of one kind: those of all heads, of all layers, or of all tokens in all layers."""
-
-    key: str  # of the hook point
-    by: Literal["head", "layer", "token"]
-    meaning: str
-    patched_only: bool = False  # has no zero or mean of its own
-
-
-KINDS: Mapping[str, Kind] = {
-    "heads": Kind("out", "head", "what each head gives"),
-    "head-pattern": Kind("weights", "head", "which tokens each head reads", patched_only=True),
-    "head-value": Kind("v", "head", "what each head reads from a token", patched_only=True),
-    "attn": Kind("attn_out", "layer", "what attention adds"),
-    "mlp": Kind("mlp_out", "layer", "what the feed-forward layer adds"),
-    "resid": Kind("input", "token", "the residual stream"),
-}
 
 
 @dataclass(frozen=True)
@@ -80,7 +61,7 @@ def sites(kind: Kind, spec: Spec, tokens: Sequence[int] | None) -> list[list[Sit
     """
     layers = range(spec.n_layers)
     if kind.by == "head":
-        n = spec.n_kv_heads if kind.key in ("k", "v") else spec.n_heads
+        n = spec.n_kv_heads if kind.key[0] in "kv" else spec.n_heads
         step = spec.n_heads // n
         return [
             [Site(kind.key, layer, row, head=row * step) for row in range(n)] for layer in layers
@@ -88,30 +69,9 @@ def sites(kind: Kind, spec: Spec, tokens: Sequence[int] | None) -> list[list[Sit
     if tokens is None:
         return [[Site(kind.key, layer)] for layer in layers]
     places = [(kind.key, layer) for layer in layers]
-    if kind.by == "token":
+    if kind.key == "input":
         places.append(("output", spec.n_layers - 1))
     return [[Site(key, layer, token=i) for i in tokens] for key, layer in places]
-
-
-def zero(_: Site) -> Callable[[Array, Seen], Any]:
-    """0 in its place."""
-    return lambda _value, _seen: 0.0
-
-
-def mean(site: Site) -> Callable[[Array, Seen], Any]:
-    """The mean over the tokens of the pass, for each of them."""
-
-    def made(value: Array, _: Seen) -> Array:
-        average: Array = (value if site.row is None else value[site.row]).mean(axis=0)
-        return average
-
-    return made
-
-
-REPLACEMENTS: Mapping[str, Callable[[Site], Callable[[Array, Seen], Any]]] = {
-    "mean": mean,
-    "zero": zero,
-}
 
 
 def taken(site: Site, other: Lane) -> Callable[[Array, Seen], Any]:
@@ -126,7 +86,7 @@ def over(ids: Sequence[int], *notes: str) -> Lane:
 
 def ablations(run: Lane, where: Sequence[Site], replacement: str) -> list[Lane]:
     """A pass for each value, in which it is replaced: a key of `REPLACEMENTS`."""
-    make = REPLACEMENTS[replacement]
+    make = REPLACEMENTS[replacement].make
     return [
         Lane(None, run, {(site.key, site.layer): site.put(make(site))}, site.layer)
         for site in where

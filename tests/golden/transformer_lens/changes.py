@@ -14,12 +14,12 @@ from transformer_lens import patching
 import gptscope
 from gptscope.analysis.sweep import (
     KINDS,
+    METRICS,
     NOTED,
     Part,
     Paths,
     Setting,
     ablations,
-    asks,
     measured,
     normalised,
     over,
@@ -42,6 +42,11 @@ PATCHED = {
     "mlp": "get_act_patch_mlp_out",
     "resid": "get_act_patch_resid_pre",
 }
+
+
+def logit(tokens: Mapping[int, float]) -> Callable[..., float]:
+    """The logits of these tokens, each so many times."""
+    return METRICS["logit"].measure(tokens, np.empty(0))
 
 
 def zeroed(o: Opened) -> Pair:
@@ -70,7 +75,7 @@ def ablated(o: Opened, replacement: str, change: Hook) -> Pair:
     spec, run = o.model.spec, over(o.ids)
     rows = sites(KINDS["heads"], spec, None)
     lanes = ablations(run, [site for row in rows for site in row], replacement)
-    setting = Setting(o.model, o.last, asks("logit", {o.answer: 1.0}))
+    setting = Setting(o.model, o.last, logit({o.answer: 1.0}))
     before, *after = measured(setting, [run, *lanes], len(o.ids))
     theirs = [
         logit_with(o, f"blocks.{layer}.attn.hook_z", partial(change, head=h))
@@ -103,7 +108,7 @@ def one_way(o: Opened, what: str, into: list[int], source: list[int]) -> Pair:
     rows = sites(kind, o.model.spec, None if kind.by == "head" else tokens)[: o.model.spec.n_layers]
     run, other = over(into), over(source, kind.key)
     lanes = patches(run, other, [site for row in rows for site in row])
-    setting = Setting(o.model, o.last, asks("logit", wanted(o)))
+    setting = Setting(o.model, o.last, logit(wanted(o)))
     low, high, *values = measured(setting, [run, other, *lanes], len(into))
     with quiet():
         theirs = getattr(patching, PATCHED[what])(
@@ -136,7 +141,7 @@ def paths(o: Opened) -> Pair:
         if a < b:
             pairs.append((Part("head", a, g), Part("head", b, h, reads)))
     way = Paths(spec, run, lambda site: taken(site, other), (other,), freeze_mlp=True)
-    setting = Setting(o.model, o.last, asks("logit", wanted(o)))
+    setting = Setting(o.model, o.last, logit(wanted(o)))
     low, high, *values = measured(setting, [run, other, *way.lanes(pairs)], len(o.ids))
     caches = o.cache(o.plain), o.cache(o.plain, o.corrupt)
     with quiet():

@@ -15,7 +15,7 @@ from transformer_lens.tools.analysis.logit_lens import logit_lens
 import gptscope
 from gptscope.analysis.attribution import attribute, source_contributions, unit_contributions
 from gptscope.analysis.heads.composition import WAYS, composition
-from gptscope.analysis.heads.copying import copying
+from gptscope.analysis.heads.eigen import eigen
 from gptscope.analysis.heads.patterns import PATTERNS, similarity, stripe
 from gptscope.analysis.heads.scores import SHARES, scores
 from gptscope.analysis.lens import lens, logits_at, states
@@ -207,7 +207,7 @@ def composed(o: Opened, bridge: Any) -> Pair:
 def eigenvalues(o: Opened) -> Pair:
     """The positive share of the eigenvalues of the full OV circuit: of `W_E`, `OV` and `W_U`."""
     found = (o.folded.W_E @ o.folded.OV @ o.folded.W_U).eigenvalues
-    return copying(o.model).eigenvalues, array(found.sum(-1).real / found.abs().sum(-1))
+    return eigen(o.model).eigenvalues, array(found.sum(-1).real / found.abs().sum(-1))
 
 
 def patterns(o: Opened) -> np.ndarray:
