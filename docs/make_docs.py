@@ -44,6 +44,7 @@ PICTURES = {
     "attention": f'attention "{SENTENCE}" --layer 0 --head 0',
     "embeddings": f'embeddings "{SENTENCE}"',
     "explain": f'explain "{SENTENCE}" "layers.0.heads.0.weights[5,0]"',
+    "lens": 'lens "The cat and the dog are best"',
     "next": f'next "{SENTENCE}"',
     "positions": "positions --model toy",
     "tour": f'tour "{SENTENCE}" --card masked-attention',
