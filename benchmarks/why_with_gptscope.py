@@ -6,14 +6,16 @@ import time
 from functools import cache
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 import gptscope
 from gptscope.analysis.attribution import KEEP, attribute
 from gptscope.analysis.lens import lens as lens_of
 from gptscope.analysis.sweep import (
     KINDS,
+    METRICS,
     Setting,
     ablations,
-    asks,
     measured,
     over,
     sites,
@@ -53,7 +55,9 @@ def sweep(folder: str, ids: Sequence[int], answer: int) -> list[float]:
     run = over(ids)
     rows = sites(KINDS["heads"], model(folder).spec, None)
     lanes = ablations(run, [site for row in rows for site in row], "zero")
-    setting = Setting(model(folder), len(ids) - 1, asks("logit", {answer: 1.0}))
+    setting = Setting(
+        model(folder), len(ids) - 1, METRICS["logit"].measure({answer: 1.0}, np.empty(0))
+    )
     found: list[float] = measured(setting, lanes, len(ids)).tolist()
     return found
 
