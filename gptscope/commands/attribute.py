@@ -11,7 +11,7 @@ from gptscope.commands import completion
 from gptscope.commands.attribute_asked import Asked
 from gptscope.commands.attribute_inside import by_neuron, by_source
 from gptscope.commands.attribute_parts import by_head, by_layer, by_mlp, by_part
-from gptscope.commands.attribute_question import asked_for, question
+from gptscope.commands.attribute_question import ALIKE, asked_for, question
 from gptscope.commands.options import Against, Answer, At, Head, Pass, Target, with_options
 from gptscope.commands.output import for_programs, show
 from gptscope.commands.session import start
@@ -60,10 +60,6 @@ TOP, FEW = 20, 40  # shown by size if nothing else is said; tokens that are show
 INDIRECT = (
     "Direct effects alone, with the scale of every norm frozen at this pass: what a part wrote for "
     "later parts to read counts as theirs. gptscope sweep measures the whole effect."
-)
-ALIKE = (
-    "What raises the logits of all tokens alike is in these numbers, and changes no probability: "
-    "--against a second token takes it off"
 )
 VALUES = (
     "The bias of a head's values is in the head's own number: its weights sum to 1, so that it "

@@ -14,6 +14,11 @@ if TYPE_CHECKING:
     from gptscope.analysis.attribution import Account
     from gptscope.engine.trace import Trace
 
+ALIKE = (
+    "What raises the logits of all tokens alike is in these numbers, and changes no probability: "
+    "--against a second token takes it off"
+)
+
 
 def asked_for(
     run: Run, trace: Trace, position: int, texts: tuple[str | None, str | None]

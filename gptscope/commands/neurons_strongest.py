@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from gptscope.commands.attribute_question import ALIKE
 from gptscope.commands.neurons_edits import edits, edits_after, told
 from gptscope.commands.session import token_text
 from gptscope.view import Column, Facts, Note, Table
@@ -130,9 +131,6 @@ def notes(asked: Question) -> Iterator[str]:
         "raises most is the token whose logit it raises most at its value"
     )
     if len(asked.wanted) == 1 and asked.run.model.spec.logit_cap is None:
-        yield (
-            "What raises the logits of all tokens alike is in these numbers, and changes no "
-            "probability: --against a second token takes it off"
-        )
+        yield ALIKE
     yield "Half and share are of all that the units give and take, signs aside"
     yield "--layer and --unit show what one of them reads and says"
